@@ -1,0 +1,3 @@
+from irc_bridge.cli.main import main
+
+main()

@@ -1,0 +1,123 @@
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+T = TypeVar("T")
+
+Levels = tuple[str, ...]
+"""The names from below the root namespace (not included) down to an object: seed 000's list style identifier."""
+
+TABLE_TYPE = "table_type"
+MANAGED_BY = "managed_by"
+TABLE_UUID = "irc-bridge.table-uuid"
+"""Lance table metadata that holds the uuid of a table made through the bridge."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Names after `after`, at most `limit` of them; everything when there is no limit."""
+
+    after: str | None = None
+    limit: int | None = None
+
+
+EVERYTHING = PageRequest()
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Items in the order of their names; `more` tells whether others follow the last."""
+
+    items: tuple[T, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a Lance schema. `id` is Lance's own, None where Lance gives none (list items of fixed size)."""
+
+    id: int | None
+    name: str
+    type: pa.DataType
+    nullable: bool
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    children: tuple["Field", ...] = ()
+
+
+Schema = tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One Lance version. It never changes, so what is computed for it is computed once."""
+
+    version: int
+    timestamp_ms: int
+    schema: Schema
+    operation: str
+    """Lance's own word for the change: Append, Delete, Overwrite, Rewrite ..."""
+    summary: Mapping[str, str]
+    """Lance's counts: total_rows, total_data_files, total_files_size ..."""
+    manifest: str
+    """Where the manifest of this version lies: a URI below the table's location."""
+    max_field_id: int
+
+
+class History(Enum):
+    ALL = "all"
+    """Every version still in storage."""
+    REFS = "refs"
+    """The latest version and those that tags point to."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    location: str
+    properties: Mapping[str, str]
+    """Lance table metadata; for a declared table what was kept for it until its first version."""
+    versions: tuple[TableVersion, ...]
+    """In rising order, the latest last; empty for a table that is only declared."""
+    tags: Mapping[str, int]
+    """Lance tags on versions that are listed in `versions`."""
+    updated_ms: int
+    """When the table last changed: its latest version, or its declaration."""
+    token: Hashable
+
+    @property
+    def latest(self) -> TableVersion | None:
+        return self.versions[-1] if self.versions else None
+
+    @property
+    def managed_by(self) -> str:
+        return self.properties.get(MANAGED_BY, "storage").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The answer to a load with a known token: what the caller holds is still right, under this token."""
+
+    token: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    properties: Mapping[str, str]
+    location: str | None = None
+    schema: pa.Schema | None = None
+    """None declares the table: name and place are taken, the first version comes from a writer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    set_properties: Mapping[str, str] = field(default_factory=dict)
+    remove_properties: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyChanges:
+    updated: tuple[str, ...]
+    removed: tuple[str, ...]
+    missing: tuple[str, ...]

@@ -1,0 +1,152 @@
+"""One tree of errors. A class knows its HTTP status, its Iceberg exception type and its Lance code.
+
+    BridgeError
+    ├── InvalidInput                  400  BadRequestException          13
+    │   └── BodyTooLarge              413
+    ├── Unauthenticated               401  NotAuthorizedException       16
+    ├── PermissionDenied              403  ForbiddenException           15
+    ├── NotFound                      404
+    │   ├── WarehouseNotFound              NoSuchWarehouseException      1
+    │   ├── NamespaceNotFound              NoSuchNamespaceException      1
+    │   ├── TableNotFound                  NoSuchTableException          4
+    │   ├── TableVersionNotFound           NoSuchTableException         11
+    │   ├── ViewNotFound                   NoSuchViewException           4
+    │   ├── PlanNotFound                   NoSuchPlanIdException        10
+    │   ├── PlanTaskNotFound               NoSuchPlanTaskException      10
+    │   └── RouteNotFound                  NoSuchEndpointException       0
+    ├── MethodNotAllowed              405                                0
+    ├── Unsupported                   406  UnsupportedOperationException 0
+    ├── Conflict                      409
+    │   ├── NamespaceAlreadyExists         AlreadyExistsException        2
+    │   ├── NamespaceNotEmpty              NamespaceNotEmptyException    3
+    │   ├── TableAlreadyExists             AlreadyExistsException        5
+    │   ├── TableVersionAlreadyExists      CommitFailedException        12
+    │   ├── ConcurrentModification         CommitFailedException        14
+    │   └── CommitFailed                   CommitFailedException        14
+    ├── Unprocessable                 422  UnprocessableEntityException 13
+    ├── ServiceUnavailable            503  ServiceUnavailableException  17
+    └── Internal                      500  InternalServerError          18
+        ├── BrokenTable                    one table's files cannot be read
+        └── CommitStateUnknown             CommitStateUnknownException
+
+The codes are those of the Lance namespace seeds. A message may reach a client as it is: it says what
+happened, to what, and what to do, and holds no secret.
+"""
+
+
+class BridgeError(Exception):
+    status = 500
+    iceberg_type = "InternalServerError"
+    lance_code = 18
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0]) if self.args else type(self).__name__
+
+
+class InvalidInput(BridgeError):
+    status, iceberg_type, lance_code = 400, "BadRequestException", 13
+
+
+class BodyTooLarge(InvalidInput):
+    status = 413
+
+
+class Unauthenticated(BridgeError):
+    status, iceberg_type, lance_code = 401, "NotAuthorizedException", 16
+
+
+class PermissionDenied(BridgeError):
+    status, iceberg_type, lance_code = 403, "ForbiddenException", 15
+
+
+class NotFound(BridgeError):
+    status, iceberg_type, lance_code = 404, "NotFoundException", 4
+
+
+class WarehouseNotFound(NotFound):
+    iceberg_type, lance_code = "NoSuchWarehouseException", 1
+
+
+class NamespaceNotFound(NotFound):
+    iceberg_type, lance_code = "NoSuchNamespaceException", 1
+
+
+class TableNotFound(NotFound):
+    iceberg_type, lance_code = "NoSuchTableException", 4
+
+
+class TableVersionNotFound(NotFound):
+    iceberg_type, lance_code = "NoSuchTableException", 11
+
+
+class ViewNotFound(NotFound):
+    iceberg_type, lance_code = "NoSuchViewException", 4
+
+
+class PlanNotFound(NotFound):
+    iceberg_type, lance_code = "NoSuchPlanIdException", 10
+
+
+class PlanTaskNotFound(NotFound):
+    iceberg_type, lance_code = "NoSuchPlanTaskException", 10
+
+
+class RouteNotFound(NotFound):
+    iceberg_type, lance_code = "NoSuchEndpointException", 0
+
+
+class MethodNotAllowed(BridgeError):
+    status, iceberg_type, lance_code = 405, "MethodNotAllowedException", 0
+
+
+class Unsupported(BridgeError):
+    status, iceberg_type, lance_code = 406, "UnsupportedOperationException", 0
+
+
+class Conflict(BridgeError):
+    status, iceberg_type, lance_code = 409, "CommitFailedException", 14
+
+
+class NamespaceAlreadyExists(Conflict):
+    iceberg_type, lance_code = "AlreadyExistsException", 2
+
+
+class NamespaceNotEmpty(Conflict):
+    iceberg_type, lance_code = "NamespaceNotEmptyException", 3
+
+
+class TableAlreadyExists(Conflict):
+    iceberg_type, lance_code = "AlreadyExistsException", 5
+
+
+class TableVersionAlreadyExists(Conflict):
+    lance_code = 12
+
+
+class ConcurrentModification(Conflict):
+    pass
+
+
+class CommitFailed(Conflict):
+    pass
+
+
+class Unprocessable(BridgeError):
+    status, iceberg_type, lance_code = 422, "UnprocessableEntityException", 13
+
+
+class ServiceUnavailable(BridgeError):
+    status, iceberg_type, lance_code = 503, "ServiceUnavailableException", 17
+
+
+class Internal(BridgeError):
+    pass
+
+
+class BrokenTable(Internal):
+    pass
+
+
+class CommitStateUnknown(Internal):
+    iceberg_type = "CommitStateUnknownException"
