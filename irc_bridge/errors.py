@@ -33,11 +33,14 @@ The codes are those of the Lance namespace seeds. A message may reach a client a
 happened, to what, and what to do, and holds no secret.
 """
 
+from collections.abc import Mapping
+
 
 class BridgeError(Exception):
     status = 500
     iceberg_type = "InternalServerError"
     lance_code = 18
+    headers: Mapping[str, str] = {}
 
     @property
     def message(self) -> str:
@@ -54,6 +57,7 @@ class BodyTooLarge(InvalidInput):
 
 class Unauthenticated(BridgeError):
     status, iceberg_type, lance_code = 401, "NotAuthorizedException", 16
+    headers = {"www-authenticate": "Bearer"}  # noqa: RUF012
 
 
 class PermissionDenied(BridgeError):
@@ -98,6 +102,10 @@ class RouteNotFound(NotFound):
 
 class MethodNotAllowed(BridgeError):
     status, iceberg_type, lance_code = 405, "MethodNotAllowedException", 0
+
+    def __init__(self, method: str, allowed: list[str]) -> None:
+        super().__init__(f"{method} is not allowed here: {', '.join(allowed)} are")
+        self.headers = {"allow": ", ".join(allowed)}
 
 
 class Unsupported(BridgeError):

@@ -8,7 +8,7 @@ import pyarrow as pa
 T = TypeVar("T")
 
 Levels = tuple[str, ...]
-"""The names from below the root namespace (not included) down to an object: seed 000's list style identifier."""
+"""The names below the root namespace down to an object: the list style identifier of seed 000."""
 
 TABLE_TYPE = "table_type"
 MANAGED_BY = "managed_by"
@@ -37,7 +37,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a Lance schema. `id` is Lance's own, None where Lance gives none (list items of fixed size)."""
+    """A field of a Lance schema. `id` is Lance's own, None where it gives none (items of fixed-size lists)."""
 
     id: int | None
     name: str

@@ -1,7 +1,7 @@
 """What a backend offers. `Catalog` is what every one has; the rest are abilities that some have.
 
-A protocol asks `isinstance(catalog, CanRenameTables)` once, at start: what a backend cannot do is not advertised.
-Names are lists of levels below the backend's root namespace, whose own name is the empty list.
+A protocol asks `isinstance(catalog, CanRenameTables)` once, at start: what a backend cannot do is not
+advertised. Names are lists of levels below the backend's root namespace, whose own name is the empty list.
 """
 
 from collections.abc import Hashable, Mapping
@@ -45,7 +45,7 @@ class Catalog(Protocol):
         is still right. TableNotFound, NamespaceNotFound, BrokenTable."""
 
     def is_current(self, token: Hashable) -> bool:
-        """Whether nobody has changed the table since `token` was given out. May say no when unsure, never yes."""
+        """Whether nobody has changed the table since `token` was given out. Says no when unsure."""
 
     def check(self) -> None:
         """Raises what keeps the catalog from answering."""
@@ -87,7 +87,8 @@ class CanDropTables(Protocol):
 @runtime_checkable
 class CanRegisterTables(Protocol):
     def register_table(self, table: Levels, location: str) -> TableInfo:
-        """`location` is the root of a Lance table or one of its manifests. TableAlreadyExists, InvalidInput."""
+        """`location` is the root of a Lance table or one of its manifests.
+        TableAlreadyExists, NamespaceNotFound, InvalidInput."""
 
 
 @runtime_checkable

@@ -1,0 +1,83 @@
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contract_tests.cli.conftest import Demo, Run
+from contract_tests.worlds.bridge import Server
+from irc_bridge.settings import DirWarehouse, ServerSettings, load_settings
+
+PROJECT = Path(__file__).parents[2]
+README = (PROJECT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+COMMANDS = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines() if line]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_runs(command: list[str], run: Run, tmp_path: Path) -> None:
+    match command:
+        case ["make", target]:  # dry: it would install, or run these tests
+            done = subprocess.run(["make", "-n", target], cwd=PROJECT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+        case ["irc-bridge", "serve", root]:
+            with Server(root, "--port", "0", cwd=tmp_path) as server:
+                assert "warehouse main" in server.wait_for(lambda line: "warehouse" in line)
+        case ["irc-bridge", *arguments]:
+            assert run(*arguments).returncode == 0
+        case _:
+            pytest.fail(f"nobody tries {command}")
+
+
+def test_the_session_prints_what_its_comments_say(demo: Demo) -> None:
+    session = "\n".join(blocks("python")).replace("http://127.0.0.1:8181", demo.url)
+    assert demo.url in session
+    done = subprocess.run([sys.executable, "-W", "error", "-c", session], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    promised = re.findall(r"# (\[.*\])$", session, re.MULTILINE)
+    assert len(promised) == 2
+    assert done.stdout.splitlines()[: len(promised)] == promised
+    assert "first-day" in done.stdout
+    assert "pyarrow.Table" in done.stdout
+
+
+def test_the_settings_file_of_the_readme_is_one(tmp_path: Path) -> None:
+    (text,) = blocks("toml")
+    (tmp_path / "x.toml").write_text(text)
+    settings = load_settings(tmp_path / "x.toml", {}, {})
+    assert settings.server.port == 8282
+    assert settings.warehouses["main"].storage == {"region": "us-west-2"}
+
+
+def test_the_variables_of_the_readme_are_settings() -> None:
+    variables = dict(re.findall(r"`(IRC_BRIDGE__[A-Z_]+)=([^`]+)`", README))
+    assert len(variables) == 2
+    assert load_settings(None, variables, {}).server.port == 8282
+
+
+def test_the_table_of_settings_is_complete() -> None:
+    rows = dict(re.findall(r"^\| `([a-zA-Z_.]+)` \| (.*?) \|", README, re.MULTILINE))
+    fields = {f"server.{name}": field for name, field in ServerSettings.model_fields.items()}
+    fields |= {f"warehouses.NAME.{name}": field for name, field in DirWarehouse.model_fields.items()}
+    storage = fields.pop("warehouses.NAME.storage")
+    assert rows.pop("warehouses.NAME.storage.KEY") == "none"
+    assert storage.default == {}
+    wanted = {}
+    for key, field in fields.items():
+        default = str(field.default).lower() if isinstance(field.default, bool) else field.default
+        wanted[key] = "required" if field.is_required() else "none" if default is None else f"`{default}`"
+    assert rows == wanted
+
+
+def test_the_make_target_runs_the_command_of_the_demo() -> None:
+    done = subprocess.run(
+        ["make", "-n", "demo", "PORT=9"], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert "irc-bridge demo --port 9" in done.stdout

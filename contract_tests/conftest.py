@@ -1,0 +1,102 @@
+import itertools
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from contract_tests.strangers.openapi import SPECIFICATION
+from contract_tests.worlds.bridge import Client, Server
+from contract_tests.worlds.world import WORLDS, Bridge, World
+
+Start = Callable[..., Server]
+
+settings.register_profile(
+    "bridge",
+    deadline=None,  # a server on a busy machine answers when it answers
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("bridge")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "needs(ability): what a world must be able to do for this test")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        world = getattr(item, "callspec", None) and item.callspec.params.get("world")  # type: ignore[attr-defined]
+        if not isinstance(world, World):
+            continue
+        for marker in item.iter_markers("needs"):
+            if reason := world.cannot.get(marker.args[0]):
+                item.add_marker(pytest.mark.xfail(reason=f"{world.name}: {reason}", strict=True))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
+    yield
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", [])
+    )
+    reasons.update(f"expected to fail: {report.wasxfail}" for report in terminalreporter.stats.get("xfailed", []))
+    left_out = [f"{count} x {reason}" for reason, count in sorted(reasons.items())]
+    if not SPECIFICATION.exists():
+        left_out.append(f"answers were not held against the OpenAPI: there is no {SPECIFICATION.name}")
+    if left_out:
+        terminalreporter.section("left out of this run")
+        for line in left_out:
+            terminalreporter.line(line)
+
+
+@pytest.fixture(scope="session", params=WORLDS, ids=lambda world: world.name)
+def world(request: pytest.FixtureRequest) -> World:
+    chosen: World = request.param
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def bridge(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
+    with world.start(tmp_path_factory.mktemp(world.name)) as bridge:
+        yield bridge
+
+
+@pytest.fixture
+def client(bridge: Bridge) -> Client:
+    return bridge.client
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test uses: tests share a server."""
+    return f"n{next(_numbers)}"
+
+
+@pytest.fixture
+def namespace(world: World, client: Client, name: str) -> tuple[str, ...]:
+    """A namespace for tables, of this test alone where the world has namespaces."""
+    if "child namespaces" in world.cannot:
+        return ("default",)
+    return client.create_namespace(f"ns_{name}")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts servers of this test alone: `start(configuration)` or `start(arguments=[...])`."""
+    with ExitStack() as stack:
+
+        def start_server(configuration: str = "", arguments: tuple[str, ...] = (), **more: Any) -> Server:
+            folder = tmp_path / f"server{len(list(tmp_path.glob('server*')))}"
+            folder.mkdir()
+            if configuration:
+                (folder / "irc-bridge.toml").write_text(configuration)
+            return stack.enter_context(Server(*arguments, "--port", "0", cwd=folder, **more))
+
+        yield start_server

@@ -1,0 +1,83 @@
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from contract_tests.conftest import Start
+from contract_tests.contract.test_config import two_warehouses
+from contract_tests.worlds.bridge import Client, raw_request
+from contract_tests.worlds.world import ONE_WORLD, Bridge
+
+pytestmark = ONE_WORLD
+
+
+class TestHealth:
+    def test_live(self, client: Client) -> None:
+        assert client.get("/health/live").status_code == 200
+
+    def test_ready_names_every_warehouse(self, client: Client) -> None:
+        response = client.get("/health/ready")
+        assert response.status_code == 200
+        assert [check["name"] for check in response.json()["checks"]] == ["main"]
+
+    def test_not_ready_says_which_and_why(self, start: Start, tmp_path: Path) -> None:
+        with start(two_warehouses(tmp_path)).client("east") as client:
+            client.create_table(("default",), "t")
+            assert client.get("/health/ready").status_code == 200
+            shutil.rmtree(tmp_path / "west", ignore_errors=True)
+            (tmp_path / "west").write_text("no folder")
+            response = client.get("/health/ready")
+            assert response.status_code == 503
+            checks = {check.pop("name"): check for check in response.json()["checks"]}
+            assert set(checks) == {"east", "west"}
+            assert checks["east"] != checks["west"]
+            assert any(len(str(value).split()) > 2 for value in checks["west"].values())
+            assert client.get("/health/live").status_code == 200
+            assert client.tables(("default",)) == ["t"]
+
+
+class TestRequestId:
+    def test_what_comes_in_goes_out_and_into_the_log(self, bridge: Bridge, name: str) -> None:
+        response = bridge.client.get("namespaces", headers={"X-Request-ID": f"mine-{name}"})
+        assert response.headers["X-Request-ID"] == f"mine-{name}"
+        line = bridge.server.wait_for(lambda line: f"mine-{name}" in line)
+        assert "GET" in line and "/v1/main/namespaces" in line and "200" in line
+
+    def test_without_one_it_is_made(self, bridge: Bridge) -> None:
+        ids = [bridge.client.get("namespaces").headers["X-Request-ID"] for _ in range(2)]
+        assert ids[0] != ids[1] and all(ids)
+        for each in ids:
+            bridge.server.wait_for(lambda line, each=each: each in line)  # type: ignore[misc]
+
+    @pytest.mark.parametrize(
+        ("method", "path", "status"),
+        [
+            ("GET", "/v1/nowhere/namespaces", 404),
+            ("PUT", "/v1/main/namespaces", 405),
+            ("HEAD", "/v1/main/namespaces/none", 404),
+            ("GET", "/nothing", 404),
+            ("GET", "/health/live", 200),
+        ],
+    )
+    def test_on_every_answer(self, bridge: Bridge, name: str, method: str, path: str, status: int) -> None:
+        headers = {"X-Request-ID": f"any-{name}"}
+        response = bridge.client.request(method, path, headers=headers)
+        assert (response.status_code, response.headers["X-Request-ID"]) == (status, f"any-{name}")
+
+    @pytest.mark.parametrize(
+        "sent", [b"x" * 5000, b"\xff\xfe", b"a b", b"a\tb", b"\x1b[31mred", b"", "é".encode(), b'a" status=500 "']
+    )
+    def test_odd_ones_do_no_harm(self, bridge: Bridge, sent: bytes) -> None:
+        with raw_request(bridge.server.url, b"GET /health/live HTTP/1.1\r\nX-Request-ID: " + sent) as response:
+            answered = response.headers["X-Request-ID"]
+            response.read()
+        if response.status == 200:
+            assert answered and len(answered) < 1000
+            bridge.server.wait_for(lambda line: answered in line)
+        assert not re.search(r"[\x00-\x08\x0b-\x1f]", bridge.server.text())
+
+    def test_a_log_line_is_one_line(self, bridge: Bridge, name: str) -> None:
+        bridge.client.get(f"namespaces/{name}%0Aforged%20line")
+        bridge.server.wait_for(lambda line: name in line and "forged" in line)
+        assert not any(line.startswith("forged") for line in bridge.server.log)

@@ -1,0 +1,117 @@
+import gc
+import json
+import os
+import sys
+from collections.abc import Iterator
+
+import lance
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from contract_tests.engines.conftest import Connect
+from contract_tests.engines.lake import ODD_NAMES, TABLES, Lake
+from contract_tests.worlds.java import CannotRun, jar, java_home
+
+RUNTIME = os.environ.get("ICEBERG_SPARK_RUNTIME")
+"""Another Iceberg runtime than the one that `irc-bridge connect spark` names, for older Sparks."""
+
+
+# PySpark leaves its sockets to the garbage collector.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed <socket:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture(scope="module")
+def spark(connect: Connect) -> Iterator[SparkSession]:
+    configuration = json.loads(connect("spark", "json"))
+    printed = configuration.pop("spark.jars.packages")
+    try:
+        os.environ["JAVA_HOME"] = str(java_home())
+        configuration["spark.jars"] = str(jar(RUNTIME or printed))
+    except CannotRun as reason:
+        pytest.skip(f"Spark: {reason}")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    for key, value in configuration.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+    gc.collect()
+
+
+def rows(spark: SparkSession, statement: str) -> list[Row]:
+    return spark.sql(statement).collect()
+
+
+def columns(spark: SparkSession, table: str) -> dict[str, str]:
+    return {row["col_name"]: row["data_type"] for row in rows(spark, f"DESCRIBE {table}")}
+
+
+def test_namespaces(spark: SparkSession) -> None:
+    assert {"default", "ns1"} <= {row["namespace"] for row in rows(spark, "SHOW NAMESPACES IN irc")}
+    assert [row["namespace"] for row in rows(spark, "SHOW NAMESPACES IN irc.ns1")] == ["ns1.ns2"]
+
+
+def test_tables(spark: SparkSession) -> None:
+    assert {row["tableName"] for row in rows(spark, "SHOW TABLES IN irc.default")} == set(TABLES)
+    assert [row["tableName"] for row in rows(spark, "SHOW TABLES IN irc.ns1.ns2")] == ["deep"]
+
+
+def test_describe(spark: SparkSession) -> None:
+    assert columns(spark, "irc.default.people") == {"id": "bigint", "name": "string"}
+    assert columns(spark, "irc.default.vectors") == {"id": "bigint", "emb": "array<float>"}
+    assert columns(spark, "irc.ns1.ns2.deep") == {"id": "bigint"}
+    assert columns(spark, "irc.default.declared") == {}
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_describe_a_table_with_an_odd_name(spark: SparkSession, name: str) -> None:
+    assert columns(spark, f"irc.default.`{name}`") == {"id": "bigint", "name": "string"}
+
+
+def test_table_properties(spark: SparkSession) -> None:
+    """Spark 4.1 keeps the name `table_type` for itself and does not show it."""
+    shown = {row["key"]: row["value"] for row in rows(spark, "SHOW TBLPROPERTIES irc.default.history")}
+    assert shown["managed_by"] == "storage"
+    assert shown["current-snapshot-id"] == "4"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM irc.default.people",
+        "SELECT count(*) FROM irc.default.people",
+        "SELECT * FROM irc.default.history VERSION AS OF 1",
+        "DESCRIBE EXTENDED irc.default.people",
+    ],
+)
+def test_what_opens_the_files_fails_with_the_reason(spark: SparkSession, statement: str) -> None:
+    with pytest.raises(Exception, match=r"Failed to open input stream.*Lance-version-[14]-has-no-Parquet-copy"):
+        rows(spark, statement)
+
+
+def test_a_broken_table_says_so_for_itself_alone(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match="broken"):
+        columns(spark, "irc.default.broken")
+    assert columns(spark, "irc.default.empty") == {"id": "bigint", "name": "string"}
+
+
+def test_create_and_drop(spark: SparkSession) -> None:
+    spark.sql("CREATE NAMESPACE irc.made_by_spark")
+    spark.sql("CREATE TABLE irc.made_by_spark.t (id BIGINT NOT NULL, name STRING) TBLPROPERTIES ('color'='blue')")
+    shown = {row["key"]: row["value"] for row in rows(spark, "SHOW TBLPROPERTIES irc.made_by_spark.t")}
+    assert shown["color"] == "blue"
+    spark.sql("ALTER TABLE irc.made_by_spark.t SET TBLPROPERTIES ('color'='red')")
+    spark.sql("DROP TABLE irc.made_by_spark.t")
+    assert rows(spark, "SHOW TABLES IN irc.made_by_spark") == []
+    spark.sql("DROP NAMESPACE irc.made_by_spark")
+
+
+def test_a_table_made_by_spark_is_a_lance_table(spark: SparkSession, lake: Lake) -> None:
+    spark.sql("CREATE TABLE irc.default.by_spark (id BIGINT NOT NULL, name STRING)")
+    made = lance.dataset(str(lake.location("by_spark")))
+    assert [(field.name, field.nullable) for field in made.schema] == [("id", False), ("name", True)]
+    spark.sql("DROP TABLE irc.default.by_spark")
+    assert made.count_rows() == 0

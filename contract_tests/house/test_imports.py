@@ -1,0 +1,126 @@
+"""Arrows between the rooms go down only, and a heavy library stays in its own room (house plan)."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import irc_bridge
+
+PACKAGE = Path(irc_bridge.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+BELOW = {
+    "errors": set(),
+    "names": {"errors"},
+    "settings": {"errors", "names"},
+    "catalog": {"errors", "names"},
+    "translation": {"errors", "names", "catalog"},
+    "lance_store": {"errors", "names", "catalog"},
+    "backends": {"errors", "names", "catalog", "lance_store"},
+    "iceberg_rest": {"errors", "names", "catalog", "translation"},
+    "server": {"errors", "names", "settings", "catalog", "iceberg_rest"},
+    "cli": {"errors", "names", "settings", "catalog", "lance_store", "backends", "iceberg_rest", "server"},
+}
+"""What a room may import beside itself."""
+
+ONLY_IN = {
+    "lance": {"lance_store"},
+    "obstore": {"lance_store"},
+    "starlette": {"iceberg_rest", "server"},
+    "uvicorn": {"server", "cli"},
+    "click": {"cli"},
+    "rich": {"cli"},
+    "pyiceberg": {"translation", "iceberg_rest"},
+    "pyarrow": {"translation", "lance_store", "backends", "catalog", "iceberg_rest"},
+    "requests": {"irc_client"},
+    "pyspark": {"pipeline"},
+}
+HEAVY = ["lance", "pyarrow", "pyiceberg", "starlette", "uvicorn", "obstore", "requests", "pyspark"]
+
+
+def room_of(file: Path) -> str:
+    first = file.relative_to(PACKAGE).parts[0]
+    return first.removesuffix(".py")
+
+
+@cache
+def imports_of(file: Path) -> list[str]:
+    return list(imported(file, ast.parse(file.read_text())))
+
+
+def imported(file: Path, tree: ast.AST) -> Iterator[str]:
+    package = ["irc_bridge", *file.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *filter(None, [node.module])])
+            if module == "irc_bridge":
+                yield from (f"irc_bridge.{alias.name}" for alias in node.names)
+            else:
+                yield module
+
+
+def test_every_room_is_in_the_plan() -> None:
+    rooms = {room_of(file) for file in FILES} - {"__init__", "__main__"}
+    assert rooms <= set(BELOW)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_no_arrow_goes_up(file: Path) -> None:
+    room = room_of(file)
+    if room in ("__init__", "__main__"):
+        return
+    for name in imports_of(file):
+        parts = name.split(".")
+        if parts[0] == "irc_bridge" and len(parts) > 1 and parts[1] != "__version__":
+            assert parts[1] == room or parts[1] in BELOW[room], f"{file} imports {name}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(PACKAGE)))
+def test_a_library_stays_in_its_room(file: Path) -> None:
+    for name in imports_of(file):
+        rooms = ONLY_IN.get(name.split(".")[0])
+        assert rooms is None or room_of(file) in rooms, f"{file} imports {name}"
+
+
+def test_backends_are_siblings() -> None:
+    for file in (PACKAGE / "backends").glob("*/*.py"):
+        for name in imports_of(file):
+            parts = name.split(".")
+            assert parts[:2] != ["irc_bridge", "backends"] or parts[2:3] in ([], [file.parent.name]), name
+
+
+def test_only_the_command_line_turns_settings_into_backends() -> None:
+    users = {room_of(file) for file in FILES for name in imports_of(file) if "irc_bridge.backends" in name}
+    assert users == {"backends", "cli"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["serve", "--help"], ["config"]])
+def test_help_needs_no_heavy_library(tmp_path: Path, arguments: list[str]) -> None:
+    code = (
+        "import sys; from irc_bridge.cli.main import main\n"
+        f"sys.argv = ['irc-bridge', *{arguments!r}]\n"
+        "try: main()\n"
+        "except SystemExit as ended: assert not ended.code, ended.code\n"
+        f"print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_an_arrow_that_goes_up_is_found(tmp_path: Path) -> None:
+    up = ast.parse("def late():\n    from irc_bridge.server import app\n    import lance.namespace\n")
+    assert list(imported(PACKAGE / "catalog" / "x.py", up)) == ["irc_bridge.server", "lance.namespace"]
+    relative = ast.parse("from .. import errors\nfrom ..server import app\nfrom . import models\n")
+    assert list(imported(PACKAGE / "catalog" / "x.py", relative)) == [
+        "irc_bridge.errors",
+        "irc_bridge.server",
+        "irc_bridge.catalog",
+    ]

@@ -1,0 +1,176 @@
+"""Lance versions and tags as Iceberg snapshots, log and refs."""
+
+import re
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from pyiceberg.table.snapshots import Snapshot
+
+from contract_tests.translation.lance_tables import alter, table_info
+from contract_tests.translation.strategies import table, table_infos, version
+from irc_bridge.catalog.models import TableInfo
+from irc_bridge.translation.metadata import table_metadata
+
+
+def snapshots(info: TableInfo) -> list[Snapshot]:
+    return table_metadata(info).snapshots
+
+
+def rows(count: int) -> pa.Table:
+    return pa.table({"a": list(range(count)), "b": ["x"] * count})
+
+
+@given(info=table_infos())
+def test_time_never_runs_backwards(info: TableInfo) -> None:
+    metadata = table_metadata(info)
+
+    times = [snapshot.timestamp_ms for snapshot in metadata.snapshots]
+    assert times == sorted(times)
+    assert [(entry.snapshot_id, entry.timestamp_ms) for entry in metadata.snapshot_log] == [
+        (snapshot.snapshot_id, snapshot.timestamp_ms) for snapshot in metadata.snapshots
+    ]
+    assert metadata.last_updated_ms >= times[-1]
+    for snapshot, known in zip(metadata.snapshots, info.versions, strict=True):
+        assert snapshot.timestamp_ms >= known.timestamp_ms
+
+
+@given(info=table_infos())
+def test_a_version_is_a_snapshot_of_the_same_number(info: TableInfo) -> None:
+    metadata = table_metadata(info)
+
+    numbers = [known.version for known in info.versions]
+    assert [snapshot.snapshot_id for snapshot in metadata.snapshots] == numbers
+    assert [snapshot.sequence_number for snapshot in metadata.snapshots] == numbers
+    assert [snapshot.parent_snapshot_id for snapshot in metadata.snapshots] == [None, *numbers[:-1]]
+    assert metadata.current_snapshot_id == metadata.last_sequence_number == numbers[-1]
+
+
+@given(info=table_infos())
+def test_refs_point_to_listed_snapshots_and_main_to_the_latest(info: TableInfo) -> None:
+    metadata = table_metadata(info)
+
+    listed = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    assert metadata.refs["main"].snapshot_id == metadata.current_snapshot_id
+    assert str(metadata.refs["main"].snapshot_ref_type) == "branch"
+    tags = {name: ref.snapshot_id for name, ref in metadata.refs.items() if name != "main"}
+    assert tags == {name: number for name, number in info.tags.items() if number in listed and name != "main"}
+    assert {str(metadata.refs[name].snapshot_ref_type) for name in tags} <= {"tag"}
+
+
+def test_clocks_that_go_back_and_come_right_again() -> None:
+    info = table(version(1, 1000), version(2, 400), version(3, 1000), version(5, 900), version(6, 2000))
+
+    assert [snapshot.timestamp_ms for snapshot in snapshots(info)] == [1000, 1000, 1000, 1000, 2000]
+
+
+@pytest.mark.parametrize(
+    ("word", "operation"),
+    [
+        ("Append", "append"),
+        ("Delete", "delete"),
+        ("Overwrite", "overwrite"),
+        ("Update", "overwrite"),
+        ("Merge", "overwrite"),
+        ("DataReplacement", "overwrite"),
+        ("DataOverlay", "overwrite"),
+        ("Restore", "overwrite"),
+        ("Clone", "overwrite"),
+        ("Unknown", "overwrite"),
+        ("", "overwrite"),
+        ("Rewrite", "replace"),
+        ("CreateIndex", "replace"),
+        ("Project", "replace"),
+        ("UpdateConfig", "replace"),
+        ("ReserveFragments", "replace"),
+    ],
+)
+def test_every_lance_operation_has_an_iceberg_operation(word: str, operation: str) -> None:
+    (snapshot,) = snapshots(table(version(1, operation=word)))
+
+    assert snapshot.summary is not None
+    assert snapshot.summary.operation.value == operation
+
+
+def test_operations_of_pylance_are_all_decided() -> None:
+    """A new one must be looked at: does it leave the rows as they are?"""
+    operations = {
+        name
+        for name, kind in vars(lance.LanceOperation).items()
+        if isinstance(kind, type) and issubclass(kind, lance.LanceOperation.BaseOperation)
+    }
+
+    assert operations - {"BaseOperation"} == {
+        "Append",
+        "Clone",
+        "CreateIndex",
+        "DataOverlay",
+        "DataReplacement",
+        "Delete",
+        "Merge",
+        "Overwrite",
+        "Project",
+        "Restore",
+        "Rewrite",
+        "Update",
+        "UpdateConfig",
+    }
+
+
+def test_a_real_history(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(rows(10), tmp_path / "t")
+    dataset = lance.write_dataset(rows(5), tmp_path / "t", mode="append")
+    dataset.tags.create("before", 2)
+    dataset.delete("a < 3")
+    dataset.update({"b": "'y'"}, where="a = 8")
+    alter(dataset, path="b", name="c")
+    dataset.create_scalar_index("a", "BTREE")
+    dataset.tags.create("main", 3)
+
+    metadata = table_metadata(table_info(tmp_path / "t"))
+
+    operations = [snapshot.summary.operation.value for snapshot in metadata.snapshots if snapshot.summary]
+    assert operations == ["overwrite", "append", "delete", "overwrite", "replace", "replace"]
+    assert {name: (ref.snapshot_id, str(ref.snapshot_ref_type)) for name, ref in metadata.refs.items()} == {
+        "main": (6, "branch"),
+        "before": (2, "tag"),
+    }
+    assert [snapshot.schema_id for snapshot in metadata.snapshots] == [2, 2, 2, 2, 1, 1]
+
+
+def test_counts_are_those_of_lance_and_records_are_rows_that_a_reader_sees(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(rows(10), tmp_path / "t")
+    dataset = lance.write_dataset(rows(5), tmp_path / "t", mode="append")
+    dataset.delete("a < 3")
+
+    for snapshot in snapshots(table_info(tmp_path / "t")):
+        seen = lance.dataset(tmp_path / "t", version=snapshot.snapshot_id)
+        fragments = seen.get_fragments()
+        assert snapshot.summary is not None
+        assert snapshot.summary.additional_properties == {
+            "total-records": str(seen.count_rows()),
+            "total-data-files": str(sum(len(fragment.data_files()) for fragment in fragments)),
+            "total-delete-files": str(sum(fragment.deletion_file() is not None for fragment in fragments)),
+            "total-files-size": str(
+                sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.data_files())
+            ),
+        }
+
+
+def test_counts_that_lance_does_not_give_are_left_out() -> None:
+    (snapshot,) = snapshots(table(version(1, total_rows="3", total_fragments="1")))
+
+    assert snapshot.summary is not None
+    assert snapshot.summary.additional_properties == {"total-records": "3"}
+
+
+@given(info=table_infos())
+def test_a_manifest_list_is_a_path_below_the_table_that_says_what_to_do(info: TableInfo) -> None:
+    for snapshot in snapshots(info):
+        folder, name = snapshot.manifest_list.rsplit("/", 1)
+        assert folder == f"{info.location}/_iceberg"
+        assert re.fullmatch(r"[A-Za-z0-9._-]+\.avro", name)
+        assert f"Lance-version-{snapshot.snapshot_id}-has-no-Parquet-copy" in name
+        assert "read-it-with-lance.dataset-of-pylance" in name

@@ -1,0 +1,76 @@
+"""Java and the jars that tests need. Jars come through the Ivy that lies in PySpark, from Maven Central."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "irc-bridge"
+
+
+class CannotRun(Exception):
+    """Something that a test needs is not on this machine and cannot be fetched; says what."""
+
+
+@cache
+def java_home(oldest: int = 17, newest: int = 21) -> Path:
+    on_path = shutil.which("java")
+    homes = [Path(home) for home in [os.environ.get("JAVA_HOME")] if home]
+    homes += [Path(on_path).resolve().parent.parent] if on_path else []
+    homes += sorted(Path("/usr/lib/jvm").glob("*"))
+    for home in homes:
+        if oldest <= _version(home) <= newest:
+            return home
+    raise CannotRun(f"no Java between {oldest} and {newest} (apt install openjdk-17-jre-headless)")
+
+
+def _version(home: Path) -> int:
+    java = home / "bin" / "java"
+    if not java.exists():
+        return 0
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(\d+)', said)
+    return int(match[1]) if match else 0
+
+
+def jar(coordinate: str) -> Path:
+    """The jar `group:name:version[:classifier]`: from the user's Maven folder, our cache or Maven Central."""
+    group, name, version, *classifier = coordinate.split(":")
+    file = "-".join([name, version, *classifier]) + ".jar"
+    for kept in (Path.home() / ".m2/repository" / group.replace(".", "/") / name / version, CACHE / "jars"):
+        if (kept / file).exists():
+            return kept / file
+    return _fetch(group, name, version, "".join(classifier), CACHE / "jars" / file)
+
+
+def _fetch(group: str, name: str, version: str, classifier: str, target: Path) -> Path:
+    attribute = f" m:classifier={quoteattr(classifier)}" if classifier else ""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as work:
+        ivy_file = Path(work) / "ivy.xml"
+        ivy_file.write_text(
+            '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+            '<info organisation="irc-bridge" module="tests"/><dependencies>'
+            f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false">'
+            f'<artifact name="{name}" type="jar" ext="jar"{attribute}/></dependency>'
+            "</dependencies></ivy-module>"
+        )
+        pattern = f"{work}/[artifact]-[revision](-[classifier]).[ext]"
+        ivy = ["-ivy", str(ivy_file), "-cache", f"{work}/cache", "-retrieve", pattern]
+        java = str(java_home() / "bin" / "java")
+        run = subprocess.run([java, "-jar", str(_ivy()), *ivy], capture_output=True, check=False)
+        fetched = Path(work) / target.name
+        if run.returncode or not fetched.exists():
+            raise CannotRun(f"{target.name} cannot be fetched from Maven Central")
+        fetched.replace(target)
+    return target
+
+
+def _ivy() -> Path:
+    import pyspark
+
+    return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))

@@ -1,0 +1,155 @@
+"""V1: the tables are the `.lance` folders of the root. There are no namespaces."""
+
+from collections.abc import Hashable, Mapping
+
+from irc_bridge.backends.directory.changes import commit_properties, first_properties
+from irc_bridge.backends.directory.folders import Folders, FolderState
+from irc_bridge.backends.directory.layout import asked_folder, listed_folder
+from irc_bridge.backends.directory.loading import Found, Loader, Token
+from irc_bridge.backends.directory.name_errors import no_namespace, no_table, table_exists
+from irc_bridge.backends.directory.names import is_valid, require_valid_table
+from irc_bridge.backends.directory.paging import page_of
+from irc_bridge.backends.directory.registering import registered_folder
+from irc_bridge.catalog.models import (
+    EVERYTHING,
+    Commit,
+    History,
+    Levels,
+    NewTable,
+    Page,
+    PageRequest,
+    TableInfo,
+    Unchanged,
+)
+from irc_bridge.errors import InvalidInput
+from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.tables import LanceTables
+
+_HIDDEN = ", deregistered: register it again, or drop it with its files"
+
+
+class FolderCatalog:
+    def __init__(self, storage: Storage) -> None:
+        self.probes_inline = storage.local
+        self._storage = storage
+        self._tables = LanceTables(storage)
+        self._folders = Folders(storage)
+        self._loader = Loader(storage, self._tables, self._folders)
+
+    def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
+        self._require_root(parent)
+        return Page(())
+
+    def load_namespace(self, namespace: Levels) -> Mapping[str, str]:
+        self._require_root(namespace)
+        return {}
+
+    def namespace_exists(self, namespace: Levels) -> bool:
+        return namespace == ()
+
+    def list_tables(self, namespace: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
+        self._require_root(namespace)
+        return page_of(self._folders.tables(self._folders.names(), page.after), page)
+
+    def table_exists(self, table: Levels) -> bool:
+        return len(table) == 1 and self._state(table) is FolderState.TABLE
+
+    def load_table(
+        self, table: Levels, history: History = History.ALL, known: Hashable | None = None
+    ) -> TableInfo | Unchanged:
+        return self._loader.load(self._find(table), history, known)
+
+    def is_current(self, token: Hashable) -> bool:
+        return isinstance(token, Token) and self._loader.files_are_current(token)
+
+    def check(self) -> None:
+        self._storage.check()
+
+    def place_table(self, table: Levels, location: str | None) -> str:
+        return self._storage.location(self._place(table, location))
+
+    def create_table(self, table: Levels, new: NewTable) -> TableInfo:
+        path = self._place(table, new.location)
+        properties = first_properties(new)
+        if new.schema is None:
+            if not self._folders.reserve(path, properties):
+                raise table_exists(table)
+        else:
+            if not self._tables.create(path, new.schema, properties):
+                raise table_exists(table)
+            # the marker decides between those who create a name and those who declare it
+            if not self._folders.reserve(path, {}):
+                self._tables.undo_create(path)
+                raise table_exists(table)
+        return self._info(table)
+
+    def deregister_table(self, table: Levels) -> None:
+        self._folders.deregister(self._find(table).path)
+
+    def drop_table(self, table: Levels) -> None:
+        self._require_root(table[:-1])
+        if self._state(table) is FolderState.NOTHING:
+            raise no_table(table)
+        path = listed_folder(table[0])
+        self._folders.require_removable(path)
+        self._folders.deregister(path)
+        self._folders.remove(path)
+        self._tables.forget(path)
+
+    def register_table(self, table: Levels, location: str) -> TableInfo:
+        self._require_root(table[:-1])
+        require_valid_table(table)
+        if self._state(table) is FolderState.TABLE:
+            raise table_exists(table)
+        path = registered_folder(self._storage, self._tables, location)
+        if path != listed_folder(table[0]):
+            raise InvalidInput(
+                f"Without a manifest a table lies in the folder of its name: {location} is not "
+                f"{self._storage.location(listed_folder(table[0]))}"
+            )
+        self._folders.register(path)
+        return self._info(table)
+
+    def commit(self, table: Levels, commit: Commit) -> TableInfo:
+        path = self._find(table).path
+        kept = self._folders.kept(path)
+        commit_properties(self._tables, path, commit, kept, lambda new: self._folders.keep(path, new))
+        return self._info(table)
+
+    def storage_options(self, table: Levels) -> Mapping[str, str]:
+        self._find(table)
+        return self._storage.options
+
+    def _info(self, table: Levels) -> TableInfo:
+        info = self.load_table(table)
+        assert isinstance(info, TableInfo)
+        return info
+
+    def _find(self, table: Levels) -> Found:
+        self._require_root(table[:-1])
+        if self._state(table) is not FolderState.TABLE:
+            raise no_table(table)
+        return Found(table, listed_folder(table[0]), row=None, names=None)
+
+    def _state(self, table: Levels) -> FolderState:
+        if not table or not is_valid(table):
+            return FolderState.NOTHING
+        return self._folders.state(listed_folder(table[0]))
+
+    def _place(self, table: Levels, location: str | None) -> str:
+        self._require_root(table[:-1])
+        require_valid_table(table)
+        path = listed_folder(table[0])
+        if location is not None and asked_folder(self._storage, location) != path:
+            raise InvalidInput(
+                f"Without a manifest a table lies in the folder of its name: leave the location out, or ask for "
+                f"{self._storage.location(path)}"
+            )
+        state = self._state(table)
+        if state is not FolderState.NOTHING:
+            raise table_exists(table, _HIDDEN if state is FolderState.DEREGISTERED else "")
+        return path
+
+    def _require_root(self, namespace: Levels) -> None:
+        if namespace:
+            raise no_namespace(namespace)

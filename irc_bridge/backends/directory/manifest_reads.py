@@ -1,0 +1,114 @@
+"""Reading a root with `__manifest`; with `listing`, the folders of the root as well (compatibility mode)."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from heapq import merge
+from itertools import groupby
+
+from irc_bridge.backends.directory.folders import Folders, FolderState
+from irc_bridge.backends.directory.layout import listed_folder
+from irc_bridge.backends.directory.loading import Found, Loader, Token
+from irc_bridge.backends.directory.manifest import Manifest, Snapshot, children, folder_of
+from irc_bridge.backends.directory.name_errors import no_namespace, no_table
+from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id
+from irc_bridge.backends.directory.namespaces import require_namespace
+from irc_bridge.backends.directory.paging import page_of
+from irc_bridge.catalog.models import EVERYTHING, History, Levels, Page, PageRequest, TableInfo, Unchanged
+from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.tables import LanceTables
+
+
+class ManifestReads:
+    def __init__(self, storage: Storage, listing: bool) -> None:
+        self.probes_inline = storage.local
+        self._storage = storage
+        self._listing = listing
+        self._tables = LanceTables(storage)
+        self._folders = Folders(storage)
+        self._loader = Loader(storage, self._tables, self._folders)
+        self._manifest = Manifest(storage, self._tables)
+        self._unclaimed: tuple[object, object, list[str]] = (None, None, [])
+
+    def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
+        snapshot = self._manifest.snapshot()
+        require_namespace(snapshot, parent)
+        return page_of(children(snapshot.namespaces, _prefix(parent), page.after), page)
+
+    def load_namespace(self, namespace: Levels) -> Mapping[str, str]:
+        if not namespace:
+            return {}
+        row = self._manifest.snapshot().namespace(object_id(namespace))
+        if row is None or not is_valid(namespace):
+            raise no_namespace(namespace)
+        return row.properties
+
+    def namespace_exists(self, namespace: Levels) -> bool:
+        if not namespace:
+            return True
+        return is_valid(namespace) and self._manifest.snapshot().namespace(object_id(namespace)) is not None
+
+    def list_tables(self, namespace: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
+        snapshot = self._manifest.snapshot()
+        require_namespace(snapshot, namespace)
+        names = children(snapshot.tables, _prefix(namespace), page.after)
+        if not namespace and self._listing:
+            names = self._with_folders(snapshot, names, page.after)
+        return page_of(names, page)
+
+    def table_exists(self, table: Levels) -> bool:
+        return self._lookup(table, self._manifest.snapshot()) is not None
+
+    def load_table(
+        self, table: Levels, history: History = History.ALL, known: Hashable | None = None
+    ) -> TableInfo | Unchanged:
+        return self._loader.load(self._find(table), history, known)
+
+    def is_current(self, token: Hashable) -> bool:
+        return (
+            isinstance(token, Token)
+            and self._manifest.is_current(token.names)
+            and self._loader.files_are_current(token)
+        )
+
+    def check(self) -> None:
+        self._storage.check()
+        self._manifest.snapshot()
+
+    def storage_options(self, table: Levels) -> Mapping[str, str]:
+        self._find(table)
+        return self._storage.options
+
+    def _find(self, table: Levels) -> Found:
+        snapshot = self._manifest.snapshot()
+        found = self._lookup(table, snapshot)
+        if found is None:
+            require_namespace(snapshot, table[:-1])
+            raise no_table(table)
+        return found
+
+    def _lookup(self, table: Levels, snapshot: Snapshot) -> Found | None:
+        if not table or not is_valid(table):
+            return None
+        row = snapshot.table(object_id(table))
+        if row is not None:
+            return Found(table, folder_of(row), row.properties, snapshot.stamp)
+        if self._listing and len(table) == 1 and snapshot.row(table[0]) is None:
+            path = listed_folder(table[0])
+            if snapshot.at(path) is None and self._folders.state(path) is FolderState.TABLE:
+                return Found(table, path, None, snapshot.stamp)
+        return None
+
+    def _with_folders(self, snapshot: Snapshot, names: Iterator[str], after: str | None) -> Iterator[str]:
+        in_folders = self._folders.tables(self._folders_without_row(snapshot), after)
+        return (name for name, _ in groupby(merge(names, in_folders)))
+
+    def _folders_without_row(self, snapshot: Snapshot) -> list[str]:
+        names = self._folders.names()
+        if self._unclaimed[0] is not snapshot.state or self._unclaimed[1] is not names:
+            claimed = set(snapshot.locations())
+            left = [name for name in names if listed_folder(name) not in claimed and snapshot.row(name) is None]
+            self._unclaimed = snapshot.state, names, left
+        return self._unclaimed[2]
+
+
+def _prefix(namespace: Levels) -> str:
+    return object_id(namespace) + DELIMITER if namespace else ""

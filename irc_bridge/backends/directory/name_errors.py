@@ -1,0 +1,21 @@
+"""The errors of names, in the words that clients look for."""
+
+from irc_bridge.backends.directory.names import dotted
+from irc_bridge.catalog.models import Levels
+from irc_bridge.errors import NamespaceAlreadyExists, NamespaceNotFound, TableAlreadyExists, TableNotFound
+
+
+def no_namespace(namespace: Levels) -> NamespaceNotFound:
+    return NamespaceNotFound(f"Namespace does not exist: {dotted(namespace)}")
+
+
+def no_table(table: Levels) -> TableNotFound:
+    return TableNotFound(f"Table does not exist: {dotted(table)}")
+
+
+def table_exists(table: Levels, why: str = "") -> TableAlreadyExists:
+    return TableAlreadyExists(f"Table already exists: {dotted(table)}{why}")
+
+
+def namespace_exists(namespace: Levels) -> NamespaceAlreadyExists:
+    return NamespaceAlreadyExists(f"Namespace already exists: {dotted(namespace)}")

@@ -1,0 +1,23 @@
+import re
+
+from irc_bridge.backends.directory.layout import is_plain
+from irc_bridge.catalog.models import History
+from irc_bridge.errors import BrokenTable, InvalidInput
+from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.tables import LanceTables
+
+_MANIFEST = re.compile(r"/_versions/[^/]+\.manifest$")
+
+
+def registered_folder(storage: Storage, tables: LanceTables, location: str) -> str:
+    """The path of the Lance table at a location, which is its root or one of its manifests."""
+    path = storage.path_of(_MANIFEST.sub("", location).rstrip("/"))
+    if path is None or not is_plain(path):
+        raise InvalidInput(f"Location {location} is not a folder inside the warehouse root {storage.location()}")
+    try:
+        content = tables.read(path, History.REFS)
+    except BrokenTable as error:
+        raise InvalidInput(f"There is no readable Lance table at {location}: {error.message}") from error
+    if content is None:
+        raise InvalidInput(f"There is no Lance table at {location}")
+    return path

@@ -1,0 +1,1 @@
+"""The commands. The only room that turns settings into backends; heavy libraries load when a command runs."""

@@ -1,0 +1,27 @@
+"""The one place that turns settings into backends."""
+
+from irc_bridge.backends.directory import open_directory
+from irc_bridge.catalog.warehouses import Warehouse, Warehouses
+from irc_bridge.errors import InvalidInput
+from irc_bridge.settings import DirWarehouse, Settings
+
+
+def open_warehouses(settings: Settings) -> Warehouses:
+    return Warehouses([_open(name, warehouse) for name, warehouse in settings.warehouses.items()])
+
+
+def _open(name: str, settings: DirWarehouse) -> Warehouse:
+    catalog = open_directory(
+        settings.root,
+        manifest_enabled=settings.manifest_enabled,
+        dir_listing_enabled=settings.dir_listing_enabled,
+        storage_options=settings.storage,
+    )
+    if catalog.namespace_exists((settings.root_namespace,)):
+        raise InvalidInput(
+            f"Warehouse {name} has a namespace named {settings.root_namespace!r}, the name under which "
+            f"the tables of its root appear: choose another one with warehouses.{name}.root_namespace"
+        )
+    return Warehouse(
+        name, catalog, settings.root_namespace, settings.read_only, vend_credentials=settings.vend_credentials
+    )

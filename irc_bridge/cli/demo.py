@@ -1,0 +1,61 @@
+import socket
+import tempfile
+from typing import TYPE_CHECKING
+
+import click
+
+from irc_bridge.cli.engines import ENGINES, Connection, url
+from irc_bridge.cli.options import port_option
+from irc_bridge.cli.output import say
+
+if TYPE_CHECKING:
+    from irc_bridge.settings import Settings
+
+WAREHOUSE = "main"
+
+
+@click.command()
+@port_option("Port to listen on; 8181 unless set, 0 for any free one.")
+def demo(port: int | None) -> None:
+    """Serve three sample tables from a temporary folder and show how to connect.
+
+    Reads no settings file and no environment; the folder is removed at the end.
+    """
+    from irc_bridge.cli.backends import open_warehouses
+    from irc_bridge.cli.process import end, listen, serve_until_signal
+    from irc_bridge.lance_store.samples import Writable, write_samples
+
+    with tempfile.TemporaryDirectory(prefix="irc-bridge-demo-", ignore_cleanup_errors=True) as folder:
+        settings = _settings(folder, port)
+        listener = listen(settings.server.host, settings.server.port)
+        warehouses = open_warehouses(settings)
+        catalog = warehouses[WAREHOUSE].catalog
+        assert isinstance(catalog, Writable)
+        write_samples(catalog)
+        serve_until_signal(settings, warehouses, listener, lambda: say(_welcome(listener)))
+    end()
+
+
+def _settings(folder: str, port: int | None) -> "Settings":
+    from irc_bridge.settings import DirWarehouse, ServerSettings, Settings
+
+    server = ServerSettings() if port is None else ServerSettings(port=port)
+    return Settings(server=server, warehouses={WAREHOUSE: DirWarehouse(root=folder)}, sources={})
+
+
+def _welcome(listener: socket.socket) -> str:
+    host, port, *_ = listener.getsockname()
+    connection = Connection(url(host, port), WAREHOUSE, has_token=False)
+    snippets = [f"--- {engine}\n\n{snippet(connection).text}\n" for engine, snippet in ENGINES.items()]
+    return "\n".join(
+        (
+            f"irc-bridge serves an Iceberg REST Catalog at {connection.uri}",
+            "Its Lance tables, which lie in a temporary folder:",
+            "  default.products        4 products with a vector column",
+            "  default.orders          several versions, the tag first-day, deleted rows",
+            "  sales.europe.customers  in a nested namespace",
+            "",
+            *snippets,
+            "Ctrl-C ends it and removes the folder.",
+        )
+    )

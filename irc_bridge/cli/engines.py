@@ -1,0 +1,114 @@
+"""What makes each Iceberg client find a warehouse of this server: a text to paste, and its values."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+SPARK_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+CATALOG = "irc"
+TOKEN_VARIABLE = "IRC_BRIDGE_TOKEN"
+TOKEN_PLACE = "<token>"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    uri: str
+    warehouse: str
+    has_token: bool
+
+
+class Snippet(NamedTuple):
+    text: str
+    values: Mapping[str, str]
+
+
+def url(host: str, port: int) -> str:
+    """Where a client on this machine finds a server that listens on `host`."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+
+
+def pyiceberg(connection: Connection) -> Snippet:
+    token = f', token=os.environ["{TOKEN_VARIABLE}"]' if connection.has_token else ""
+    text = f"""\
+{"import os" + chr(10) * 2 if connection.has_token else ""}from pyiceberg.catalog import load_catalog
+
+catalog = load_catalog("{CATALOG}", type="rest", uri="{connection.uri}", warehouse="{connection.warehouse}"{token})
+tables = [table for namespace in catalog.list_namespaces() for table in catalog.list_tables(namespace)]
+print(tables)
+for name in tables[:1]:
+    table = catalog.load_table(name)
+    print(table.schema())
+    print(table.properties)
+    for snapshot in table.snapshots():
+        print(snapshot)
+    # Its rows, with pylance: lance.dataset(table.location()).to_table()"""
+    return Snippet(
+        text, {"type": "rest", "uri": connection.uri, "warehouse": connection.warehouse, **_token(connection)}
+    )
+
+
+def spark(connection: Connection) -> Snippet:
+    prefix = f"spark.sql.catalog.{CATALOG}"
+    values = {
+        "spark.jars.packages": SPARK_PACKAGE,
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": "rest",
+        f"{prefix}.uri": connection.uri,
+        f"{prefix}.warehouse": connection.warehouse,
+        # Without it a session that is open does not see new versions for 30 seconds.
+        f"{prefix}.cache-enabled": "false",
+    }
+    settings = [f"--conf {shlex.quote(f'{key}={value}')}" for key, value in values.items()]
+    if connection.has_token:
+        settings.append(f'--conf "{prefix}.token=${TOKEN_VARIABLE}"')
+        values[f"{prefix}.token"] = TOKEN_PLACE
+    text = " \\\n  ".join(
+        ("# Spark 4.1 (pip install pyspark==4.1.4, Java 17). Then: SHOW NAMESPACES IN irc;\nspark-sql", *settings)
+    )
+    return Snippet(text, values)
+
+
+def trino(connection: Connection) -> Snippet:
+    values = {
+        "connector.name": "iceberg",
+        "iceberg.catalog.type": "rest",
+        "iceberg.rest-catalog.uri": connection.uri,
+        "iceberg.rest-catalog.warehouse": connection.warehouse,
+        "iceberg.rest-catalog.nested-namespace-enabled": "true",
+    }
+    if connection.has_token:
+        values["iceberg.rest-catalog.security"] = "OAUTH2"
+        values["iceberg.rest-catalog.oauth2.token"] = f"${{ENV:{TOKEN_VARIABLE}}}"
+    lines = [f"# etc/catalog/{CATALOG}.properties. Then: SHOW SCHEMAS FROM {CATALOG};"]
+    return Snippet("\n".join((*lines, *(f"{key}={value}" for key, value in values.items()))), values)
+
+
+def duckdb(connection: Connection) -> Snippet:
+    access = f"SECRET {CATALOG}" if connection.has_token else "AUTHORIZATION_TYPE 'none'"
+    statements = [
+        "INSTALL iceberg;",
+        "LOAD iceberg;",
+        *([f"CREATE SECRET {CATALOG} (TYPE iceberg, TOKEN '{TOKEN_PLACE}');"] if connection.has_token else []),
+        f"ATTACH '{connection.warehouse}' AS {CATALOG} (TYPE iceberg, ENDPOINT '{connection.uri}', {access});",
+        "SHOW ALL TABLES;",
+    ]
+    values = {"warehouse": connection.warehouse, "endpoint": connection.uri}
+    return Snippet(
+        "\n".join(statements),
+        values | (_token(connection) if connection.has_token else {"authorization_type": "none"}),
+    )
+
+
+def _token(connection: Connection) -> dict[str, str]:
+    return {"token": TOKEN_PLACE} if connection.has_token else {}
+
+
+ENGINES: dict[str, Callable[[Connection], Snippet]] = {
+    "pyiceberg": pyiceberg,
+    "spark": spark,
+    "trino": trino,
+    "duckdb": duckdb,
+}

@@ -1,0 +1,28 @@
+import sys
+
+import click
+
+from irc_bridge import __version__
+from irc_bridge.cli.config import config
+from irc_bridge.cli.connect import connect
+from irc_bridge.cli.demo import demo
+from irc_bridge.cli.serve import serve
+from irc_bridge.errors import BridgeError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="irc-bridge")
+def cli() -> None:
+    """Lance tables for every client of the Iceberg REST Catalog (IRC)."""
+
+
+for command in (serve, demo, connect, config):
+    cli.add_command(command)
+
+
+def main() -> None:
+    try:
+        cli(prog_name="irc-bridge")
+    except BridgeError as error:
+        click.echo(f"irc-bridge: {error.message}", err=True)
+        sys.exit(1)

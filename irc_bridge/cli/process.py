@@ -1,0 +1,131 @@
+"""The web process: its socket, its workers and its end."""
+
+import errno
+import functools
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.supervisors.multiprocess import Multiprocess
+
+from irc_bridge.catalog.warehouses import Warehouses
+from irc_bridge.cli.backends import open_warehouses
+from irc_bridge.cli.logs import LOG_CONFIG
+from irc_bridge.errors import InvalidInput, ServiceUnavailable
+from irc_bridge.server import create_app
+from irc_bridge.settings import Settings
+
+REQUEST_GRACE_SECONDS = 2
+WORKER_END_SECONDS = 3
+WORKER_START_SECONDS = 60
+
+Announce = Callable[[], None]
+
+
+def listen(host: str, port: int) -> socket.socket:
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except UnicodeError:
+        raise InvalidInput(f"Cannot listen on {host}: it is no host name") from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise InvalidInput(
+                f"Port {port} on {host} is taken by another program: end that, or choose another port "
+                f"(--port {port + 1}, with make: PORT={port + 1})"
+            ) from None
+        raise InvalidInput(f"Cannot listen on {host} port {port}: {error.strerror}") from None
+
+
+def serve_until_signal(
+    settings: Settings, warehouses: Warehouses, listener: socket.socket, announce: Announce
+) -> None:
+    """Returns after SIGINT or SIGTERM; a storage call may still hold a thread then, so follow it by `end`."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if settings.server.workers == 1:
+            _serve_alone(_config(settings, lambda: _app(settings, warehouses)), listener, announce)
+        else:
+            _Supervisor(_config(settings, functools.partial(build_app, settings)), listener, announce).run()
+    except KeyboardInterrupt:
+        return
+
+
+def end(exit_code: int = 0) -> NoReturn:
+    """Leaves without waiting for threads: one may hang in a storage call for ever, and none holds state."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)
+
+
+def build_app(settings: Settings) -> Starlette:
+    """What a worker process runs."""
+    return _app(settings, open_warehouses(settings))
+
+
+def _app(settings: Settings, warehouses: Warehouses) -> Starlette:
+    token = settings.server.token
+    return create_app(
+        warehouses,
+        token=token.get_secret_value() if token else None,
+        max_body_bytes=settings.server.max_body_bytes,
+    )
+
+
+def _config(settings: Settings, factory: Callable[[], Starlette]) -> uvicorn.Config:
+    return uvicorn.Config(
+        factory,
+        factory=True,
+        workers=settings.server.workers,
+        ws="none",
+        access_log=False,
+        log_config=LOG_CONFIG,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=REQUEST_GRACE_SECONDS,
+    )
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, announce: Announce) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._announce()
+
+
+def _serve_alone(config: uvicorn.Config, listener: socket.socket, announce: Announce) -> None:
+    new_loop = config.get_loop_factory()
+    assert new_loop is not None
+    # The loop is not closed: that would wait for every thread.
+    new_loop().run_until_complete(_Server(config, announce).serve([listener]))
+
+
+class _Supervisor(Multiprocess):
+    def __init__(self, config: uvicorn.Config, listener: socket.socket, announce: Announce) -> None:
+        super().__init__(config, [listener])
+        self._announce = announce
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        if not all(process.wait_until_ready(WORKER_START_SECONDS) for process in self.processes):
+            self.terminate_all()
+            self.join_all()
+            raise ServiceUnavailable("A worker process did not start: the lines above say why")
+        self._announce()
+
+    def join_all(self) -> None:
+        deadline = time.monotonic() + WORKER_END_SECONDS
+        for process in self.processes:
+            process.process.join(max(0.0, deadline - time.monotonic()))
+            if process.process.is_alive():
+                process.kill()
+                process.join()

@@ -1,0 +1,103 @@
+import ipaddress
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from irc_bridge import __version__
+from irc_bridge.cli.options import config_option, host_option, port_option, settings_of
+from irc_bridge.cli.output import say, warn
+from irc_bridge.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from irc_bridge.settings import Settings
+
+
+@click.command()
+@click.argument("root", required=False)
+@config_option
+@host_option("Address to listen on; 127.0.0.1 unless set.")
+@port_option("Port to listen on; 8181 unless set, 0 for any free one.")
+@click.option("--workers", metavar="N", type=click.IntRange(1), help="Server processes; 1 unless set.")
+@click.option("--insecure", is_flag=True, help="Allow an address that others can reach without a token.")
+def serve(
+    root: str | None, config: Path | None, host: str | None, port: int | None, workers: int | None, insecure: bool
+) -> None:
+    """Serve folders of Lance tables to Iceberg clients.
+
+    ROOT is a folder or a URI such as s3://bucket/prefix and becomes the warehouse `main`. Without ROOT the
+    warehouses of the settings file are served, without such a file the folder ./warehouse.
+    """
+    settings = settings_of(config, root=root, host=host, port=port, workers=workers)
+    _refuse_open_host(settings, insecure)
+    from irc_bridge.cli.process import end, listen, serve_until_signal
+
+    listener = listen(settings.server.host, settings.server.port)
+    _make_default_root(settings)
+    from irc_bridge.cli.backends import open_warehouses
+
+    warehouses = open_warehouses(settings)
+    serve_until_signal(settings, warehouses, listener, lambda: say(_banner(settings, listener, config)))
+    end()
+
+
+def _refuse_open_host(settings: "Settings", insecure: bool) -> None:
+    host = settings.server.host
+    if settings.server.token is not None or _is_loopback(host):
+        return
+    if not insecure:
+        raise InvalidInput(
+            f"Others can reach {host} and no token is set: "
+            "set IRC_BRIDGE__SERVER__TOKEN, or allow it with --insecure"
+        )
+    warn(f"warning: everybody who can reach {host} can read and change all tables, no token is set")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _make_default_root(settings: "Settings") -> None:
+    for name, warehouse in settings.warehouses.items():
+        if settings.sources[("warehouses", name, "root")] == "default":
+            try:
+                Path(warehouse.root).mkdir(exist_ok=True)
+            except OSError as error:
+                raise InvalidInput(f"The folder {warehouse.root} cannot be made: {error.strerror}") from None
+
+
+def _banner(settings: "Settings", listener: socket.socket, config: Path | None) -> str:
+    from irc_bridge.cli.engines import url
+    from irc_bridge.settings import without_user_info
+
+    port = listener.getsockname()[1]
+    roots = {
+        name: warehouse.root if "://" in warehouse.root else str(Path(warehouse.root).absolute())
+        for name, warehouse in settings.warehouses.items()
+    }
+    flags = "".join(f" --{name} {value}" for name, value in _flags_of_connect(settings, port, config).items())
+    return "\n".join(
+        (
+            f"irc-bridge {__version__} serves an Iceberg REST Catalog at {url(settings.server.host, port)}",
+            *(f"  warehouse {name}: {without_user_info(root)}" for name, root in roots.items()),
+            f"  access: {'bearer token' if settings.server.token else 'open, no token is set'}",
+            f"  next: irc-bridge connect pyiceberg{flags}   (or spark, trino, duckdb)",
+            "  Ctrl-C ends it.",
+        )
+    )
+
+
+def _flags_of_connect(settings: "Settings", port: int, config: Path | None) -> dict[str, object]:
+    """The flags with which `connect` finds this server, where settings alone would not tell."""
+    flags: dict[str, object] = {}
+    if config is not None:
+        flags["config"] = config
+    if settings.sources.get(("server", "host")) == "--host":
+        flags["host"] = settings.server.host
+    if settings.sources.get(("server", "port")) == "--port" or settings.server.port != port:
+        flags["port"] = port
+    return flags

@@ -1,0 +1,128 @@
+"""What a handler gets: one request, its names decoded and mapped onto the catalog."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers, QueryParams
+
+from irc_bridge import names
+from irc_bridge.catalog.cache import AnswerCache
+from irc_bridge.catalog.models import EVERYTHING, Levels, PageRequest
+from irc_bridge.catalog.ports import Catalog
+from irc_bridge.catalog.warehouses import Warehouse, Warehouses
+from irc_bridge.errors import InvalidInput, NamespaceNotFound, Unsupported
+
+Model = TypeVar("Model", bound=BaseModel)
+Ability = TypeVar("Ability")
+
+DEFAULT_PAGE_SIZE = 1000
+
+
+@dataclass(slots=True)
+class Identifier:
+    """A table as the client names it (for answers and messages) and as the catalog does."""
+
+    namespace: Levels
+    name: str
+    in_catalog: Levels
+
+    def __str__(self) -> str:
+        return names.dotted((*self.namespace, self.name))
+
+
+@dataclass
+class Call:
+    operation: str
+    params: Mapping[str, str]
+    query: QueryParams
+    headers: Headers
+    body: bytes
+    warehouses: Warehouses
+    cache: AnswerCache
+
+    @cached_property
+    def warehouse(self) -> Warehouse:
+        prefix = self.params.get("prefix")
+        return self.warehouses.only() if prefix is None else self.warehouses[names.decode(prefix)]
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.warehouse.catalog
+
+    def able(self, ability: type[Ability]) -> Ability:
+        catalog: object = self.catalog
+        if not isinstance(catalog, ability):
+            raise Unsupported(f"Warehouse {self.warehouse.name} does not support {self.operation}")
+        return catalog
+
+    @cached_property
+    def namespace(self) -> Levels:
+        return self._namespace(names.decode(self.params["namespace"]))
+
+    @cached_property
+    def parent(self) -> Levels:
+        parent = self.query.get("parent")
+        return self._namespace(parent) if parent else ()
+
+    @cached_property
+    def table(self) -> Identifier:
+        """Decoded once; decoded a second time where nothing of the literal name exists."""
+        namespace, name = names.decode(self.params["namespace"]), names.decode(self.params["table"])
+        literal = self.identifier(names.split(namespace), name)
+        if "%" not in namespace and "%" not in name:
+            return literal
+        for levels in (names.split(namespace), names.split(names.decode_again(namespace))):
+            for each in (name, names.decode_again(name)):
+                candidate = self.identifier(levels, each)
+                if self.catalog.table_exists(candidate.in_catalog):
+                    return candidate
+        return self.identifier(self._namespace(namespace), name)
+
+    def identifier(self, namespace: Levels, name: str) -> Identifier:
+        return Identifier(namespace, name, (*self.to_catalog(namespace), name))
+
+    def to_catalog(self, namespace: Levels) -> Levels:
+        """Iceberg has no tables at the root: those of the catalog's root have a namespace of their own."""
+        root = self.warehouse.root_namespace
+        if root is None or namespace[:1] != (root,):
+            return namespace
+        if len(namespace) > 1:
+            raise NamespaceNotFound(f"Namespace does not exist: {names.dotted(namespace)}")
+        return ()
+
+    def is_root(self, namespace: Levels) -> bool:
+        return namespace == (self.warehouse.root_namespace,)
+
+    @property
+    def page(self) -> PageRequest:
+        token, size = self.query.get("pageToken"), self.query.get("pageSize")
+        if size is not None and not (size.isascii() and size.isdigit() and int(size) > 0):
+            raise InvalidInput(f"pageSize must be a whole number above 0: {size}")
+        if token is None:
+            return EVERYTHING
+        limit = min(int(size), DEFAULT_PAGE_SIZE) if size else DEFAULT_PAGE_SIZE
+        return PageRequest(names.name_of_page_token(token) if token else None, limit)
+
+    def read(self, model: type[Model]) -> Model:
+        return read_body(self.body, model.model_validate)
+
+    def _namespace(self, decoded: str) -> Levels:
+        literal, again = names.split(decoded), names.split(names.decode_again(decoded))
+        if again == literal or self.catalog.namespace_exists(self.to_catalog(literal)):
+            return literal
+        return again if self.catalog.namespace_exists(self.to_catalog(again)) else literal
+
+
+def read_body(body: bytes, validate: Callable[[object], Model]) -> Model:
+    try:
+        return validate(json.loads(body))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "body"
+        raise InvalidInput(f"Invalid request body: {field}: {first['msg']}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"The request body is not JSON: {error}") from None

@@ -1,0 +1,113 @@
+"""The one table of endpoints: the router, `/v1/config` and the conformance tests are made from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from irc_bridge.catalog import ports
+from irc_bridge.catalog.warehouses import Warehouse
+from irc_bridge.iceberg_rest import (
+    commits,
+    config,
+    credentials,
+    loads,
+    namespaces,
+    oauth,
+    scans,
+    tables,
+    views,
+)
+from irc_bridge.iceberg_rest.calls import Call
+
+NAMESPACES = "/v1/{prefix}/namespaces"
+NAMESPACE = NAMESPACES + "/{namespace}"
+TABLES = NAMESPACE + "/tables"
+TABLE = TABLES + "/{table}"
+VIEWS = NAMESPACE + "/views"
+VIEW = VIEWS + "/{view}"
+
+Handler = Callable[[Call], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    operation: str
+    method: str
+    path: str
+    handler: Handler
+    needs: type[Any] | None = None
+    """The ability without which a warehouse does not advertise the endpoint."""
+    changes: bool = False
+    advertised: bool = True
+    warm: Callable[[Call], Response | None] | None = None
+    """Answers at once from memory where it can; tried before `handler`."""
+
+
+def _read(operation: str, method: str, path: str, handler: Handler, **more: Any) -> Endpoint:
+    return Endpoint(operation, method, path, handler, **more)
+
+
+def _change(operation: str, method: str, path: str, handler: Handler, needs: type[Any]) -> Endpoint:
+    return Endpoint(operation, method, path, handler, needs, changes=True)
+
+
+def _absent(operation: str, method: str, path: str, handler: Handler, changes: bool = False) -> Endpoint:
+    return Endpoint(operation, method, path, handler, changes=changes, advertised=False)
+
+
+ENDPOINTS = (
+    _absent("getConfig", "GET", "/v1/config", config.get_config),
+    _absent("getToken", "POST", "/v1/oauth/tokens", oauth.get_token),
+    _read("listNamespaces", "GET", NAMESPACES, namespaces.list_namespaces),
+    _change("createNamespace", "POST", NAMESPACES, namespaces.create_namespace, ports.CanChangeNamespaces),
+    _read("loadNamespaceMetadata", "GET", NAMESPACE, namespaces.load_namespace),
+    _read("namespaceExists", "HEAD", NAMESPACE, namespaces.namespace_exists),
+    _change("dropNamespace", "DELETE", NAMESPACE, namespaces.drop_namespace, ports.CanChangeNamespaces),
+    _change(
+        "updateProperties",
+        "POST",
+        NAMESPACE + "/properties",
+        namespaces.update_properties,
+        ports.CanChangeNamespaces,
+    ),
+    _read("listTables", "GET", TABLES, tables.list_tables),
+    _change("createTable", "POST", TABLES, tables.create_table, ports.CanCreateTables),
+    _change("registerTable", "POST", NAMESPACE + "/register", tables.register_table, ports.CanRegisterTables),
+    _read("loadTable", "GET", TABLE, loads.load_table, warm=loads.load_table_warm),
+    _read("tableExists", "HEAD", TABLE, loads.table_exists),
+    _change("updateTable", "POST", TABLE, commits.update_table, ports.CanCommit),
+    _change("dropTable", "DELETE", TABLE, tables.drop_table, ports.CanDropTables),
+    _read("loadCredentials", "GET", TABLE + "/credentials", credentials.load_credentials),
+    _read("reportMetrics", "POST", TABLE + "/metrics", tables.report_metrics),
+    _absent("planTableScan", "POST", TABLE + "/plan", scans.plan_table_scan),
+    _absent("fetchPlanningResult", "GET", TABLE + "/plan/{plan-id}", scans.no_such_plan),
+    _absent("cancelPlanning", "DELETE", TABLE + "/plan/{plan-id}", scans.no_such_plan),
+    _absent("fetchScanTasks", "POST", TABLE + "/tasks", scans.no_such_task),
+    _change("renameTable", "POST", "/v1/{prefix}/tables/rename", tables.rename_table, ports.CanRenameTables),
+    _absent(
+        "commitTransaction",
+        "POST",
+        "/v1/{prefix}/transactions/commit",
+        commits.commit_transaction,
+        changes=True,
+    ),
+    _absent("listViews", "GET", VIEWS, views.list_views),
+    _absent("createView", "POST", VIEWS, views.create_view, changes=True),
+    _absent("loadView", "GET", VIEW, views.no_such_view),
+    _absent("replaceView", "POST", VIEW, views.no_such_view, changes=True),
+    _absent("dropView", "DELETE", VIEW, views.no_such_view, changes=True),
+    _absent("viewExists", "HEAD", VIEW, views.no_such_view),
+    _absent("renameView", "POST", "/v1/{prefix}/views/rename", views.rename_view, changes=True),
+)
+
+
+def advertised(warehouse: Warehouse) -> list[str]:
+    return [
+        f"{endpoint.method} {endpoint.path}"
+        for endpoint in ENDPOINTS
+        if endpoint.advertised
+        and (endpoint.needs is None or isinstance(warehouse.catalog, endpoint.needs))
+        and not (endpoint.changes and warehouse.read_only)
+    ]

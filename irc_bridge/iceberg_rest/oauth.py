@@ -1,0 +1,14 @@
+import json
+
+from starlette.responses import Response
+
+from irc_bridge.iceberg_rest.calls import Call
+
+
+def get_token(call: Call) -> Response:
+    """This route answers in OAuth's own words."""
+    content = {
+        "error": "unsupported_grant_type",
+        "error_description": "This server gives out no tokens: configure the client's token property",
+    }
+    return Response(json.dumps(content), status_code=400, media_type="application/json")

@@ -1,0 +1,63 @@
+"""Request bodies that pyiceberg has no model for as a server reads them."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
+from pyiceberg.schema import Schema
+from pyiceberg.table.update import TableRequirement, TableUpdate
+
+Properties = dict[StrictStr, StrictStr]
+
+
+def _none_as_empty(value: Any) -> Any:
+    return {} if value is None else value
+
+
+class Request(BaseModel):
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+class CreateNamespaceRequest(Request):
+    namespace: Annotated[tuple[StrictStr, ...], Field(min_length=1)]
+    properties: Annotated[Properties, BeforeValidator(_none_as_empty)] = {}
+
+
+class UpdateNamespacePropertiesRequest(Request):
+    removals: tuple[StrictStr, ...] = ()
+    updates: Properties = {}
+
+
+class CreateTableRequest(Request):
+    name: StrictStr
+    location: StrictStr | None = None
+    table_schema: Schema = Field(alias="schema")
+    partition_spec: dict[str, Any] | None = Field(None, alias="partition-spec")
+    write_order: dict[str, Any] | None = Field(None, alias="write-order")
+    stage_create: bool = Field(False, alias="stage-create")
+    properties: Annotated[Properties, BeforeValidator(_none_as_empty)] = {}
+
+
+class RegisterTableRequest(Request):
+    name: StrictStr
+    metadata_location: StrictStr = Field(alias="metadata-location")
+    overwrite: bool = False
+
+
+class TableIdentifier(Request):
+    namespace: tuple[StrictStr, ...]
+    name: StrictStr
+
+
+class RenameTableRequest(Request):
+    source: TableIdentifier
+    destination: TableIdentifier
+
+
+class CommitTableRequest(Request):
+    identifier: TableIdentifier | None = None
+    requirements: tuple[TableRequirement, ...]
+    updates: tuple[TableUpdate, ...]
+
+
+class CommitTransactionRequest(Request):
+    table_changes: tuple[CommitTableRequest, ...] = Field(alias="table-changes")

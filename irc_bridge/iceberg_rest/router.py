@@ -1,0 +1,128 @@
+"""From a raw path to a handler. Names may hold an encoded slash, so the path is cut before it is decoded."""
+
+import logging
+
+from anyio import to_thread
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from irc_bridge.catalog.cache import AnswerCache
+from irc_bridge.catalog.warehouses import Warehouses
+from irc_bridge.errors import (
+    BodyTooLarge,
+    BridgeError,
+    Internal,
+    MethodNotAllowed,
+    PermissionDenied,
+    RouteNotFound,
+)
+from irc_bridge.iceberg_rest import replies
+from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
+
+log = logging.getLogger("irc_bridge.iceberg_rest")
+
+FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2] for endpoint in ENDPOINTS}
+"""What follows /v1 when the prefix is left out."""
+
+Shape = tuple[str, ...]
+
+
+class IcebergRest:
+    def __init__(self, warehouses: Warehouses, max_body_bytes: int) -> None:
+        self._warehouses = warehouses
+        self._max_body_bytes = max_body_bytes
+        self._cache = AnswerCache()
+        self._routes = _routes()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._respond(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            return await self._answer(request)
+        except BridgeError as error:
+            return replies.failure(error)
+        except ClientDisconnect:
+            raise
+        except Exception:
+            request_id = request.scope.get("request_id")
+            log.exception("request %s failed", request_id)
+            return replies.failure(Internal(f"Internal error. The server's log has the cause under {request_id}"))
+
+    async def _answer(self, request: Request) -> Response:
+        endpoint, params = self._find(request)
+        call = Call(
+            operation=endpoint.operation,
+            params=params,
+            query=request.query_params,
+            headers=request.headers,
+            body=b"",
+            warehouses=self._warehouses,
+            cache=self._cache,
+        )
+        if endpoint.warm and call.catalog.probes_inline:
+            response = endpoint.warm(call)
+            if response is not None:
+                return response
+        call.body = await self._body(request)
+        return await to_thread.run_sync(_run, endpoint, call)
+
+    def _find(self, request: Request) -> tuple[Endpoint, dict[str, str]]:
+        raw: bytes = request.scope["raw_path"]
+        shape, values = _cut(raw.decode(errors="replace"))
+        methods = self._routes.get(shape)
+        if methods is None:
+            raise RouteNotFound(f"No such route: {request.url.path}")
+        endpoint = methods.get(request.method)
+        if endpoint is None:
+            raise MethodNotAllowed(request.method, sorted(methods))
+        return endpoint, dict(zip(_placeholders(endpoint.path, shape), values, strict=True))
+
+    async def _body(self, request: Request) -> bytes:
+        limit = self._max_body_bytes
+        length = request.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > limit:
+            raise BodyTooLarge(f"The request body has {length} bytes; this server takes {limit}")
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise BodyTooLarge(f"The request body is larger than the {limit} bytes that this server takes")
+        return bytes(body)
+
+
+def _run(endpoint: Endpoint, call: Call) -> Response:
+    if endpoint.changes and call.warehouse.read_only:
+        raise PermissionDenied(f"Warehouse {call.warehouse.name} is read-only: {endpoint.operation} is refused")
+    return endpoint.handler(call)
+
+
+def _cut(path: str) -> tuple[Shape, list[str]]:
+    """The path with a star for each name in it, and the names. Below a collection every second word is a name."""
+    words = path.split("/")[1:]
+    shape, values = words[:1], []
+    rest = words[1:]
+    if rest and rest[0] not in FIRST_WORDS:
+        shape.append("*")
+        values.append(rest.pop(0))
+    if rest[:1] == ["namespaces"]:
+        values += rest[1::2]
+        rest[1::2] = ["*"] * len(rest[1::2])
+    return (*shape, *rest), values
+
+
+def _routes() -> dict[Shape, dict[str, Endpoint]]:
+    routes: dict[Shape, dict[str, Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        shape = tuple("*" if word.startswith("{") else word for word in endpoint.path.split("/")[1:])
+        for each in {shape, tuple(shape[:1] + shape[2:]) if "{prefix}" in endpoint.path else shape}:
+            routes.setdefault(each, {})[endpoint.method] = endpoint
+    return routes
+
+
+def _placeholders(path: str, shape: Shape) -> list[str]:
+    found = [word[1:-1] for word in path.split("/") if word.startswith("{")]
+    return found[len(found) - shape.count("*") :]

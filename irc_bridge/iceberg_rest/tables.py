@@ -1,0 +1,96 @@
+from typing import Any
+
+from pyiceberg.schema import Schema
+from pyiceberg.types import StringType
+from starlette.responses import Response
+
+from irc_bridge.catalog.models import TABLE_TYPE, NewTable
+from irc_bridge.catalog.ports import CanCreateTables, CanDropTables, CanRegisterTables, CanRenameTables
+from irc_bridge.errors import InvalidInput, TableNotFound
+from irc_bridge.iceberg_rest import properties, replies
+from irc_bridge.iceberg_rest.calls import Call, Identifier
+from irc_bridge.iceberg_rest.loads import load_result
+from irc_bridge.iceberg_rest.requests import (
+    CreateTableRequest,
+    RegisterTableRequest,
+    RenameTableRequest,
+    TableIdentifier,
+)
+from irc_bridge.iceberg_rest.staging import staged_metadata
+from irc_bridge.translation.schema import to_arrow
+
+
+def list_tables(call: Call) -> Response:
+    page = call.catalog.list_tables(call.to_catalog(call.namespace), call.page)
+    entries = [{"namespace": list(call.namespace), "name": name} for name in page.items]
+    return replies.page("identifiers", entries, page)
+
+
+def create_table(call: Call) -> Response:
+    request = call.read(CreateTableRequest)
+    _refuse_layout("partition-spec", request.partition_spec)
+    _refuse_layout("write-order", request.write_order)
+    schema = None if _is_dummy(request) else to_arrow(request.table_schema)
+    new = NewTable(properties.kept(request.properties), request.location, schema)
+    table = call.identifier(call.namespace, request.name)
+    if request.stage_create:
+        return _staged(call, table, new, request.table_schema)
+    return load_result(call, call.able(CanCreateTables).create_table(table.in_catalog, new))
+
+
+def _staged(call: Call, table: Identifier, new: NewTable, schema: Schema) -> Response:
+    metadata = staged_metadata(call, table, new, schema).model_dump_json()
+    return replies.ok_bytes(f'{{"metadata":{metadata},"config":{{}}}}'.encode())
+
+
+def _refuse_layout(field: str, value: dict[str, Any] | None) -> None:
+    if value and value.get("fields"):
+        raise InvalidInput(f"{field} must have no fields: Lance tables are neither partitioned nor sorted")
+
+
+def drop_table(call: Call) -> Response:
+    purge = call.query.get("purgeRequested", "false").lower()
+    if purge not in ("true", "false"):
+        raise InvalidInput(f"purgeRequested must be true or false: {purge}")
+    catalog = call.able(CanDropTables)
+    drop = catalog.drop_table if purge == "true" else catalog.deregister_table
+    drop(call.table.in_catalog)
+    return replies.no_content()
+
+
+def register_table(call: Call) -> Response:
+    request = call.read(RegisterTableRequest)
+    if request.overwrite:
+        raise InvalidInput("overwrite is not supported: drop the table first, without purge, then register it")
+    table = call.identifier(call.namespace, request.name)
+    info = call.able(CanRegisterTables).register_table(table.in_catalog, request.metadata_location)
+    return load_result(call, info)
+
+
+def rename_table(call: Call) -> Response:
+    request = call.read(RenameTableRequest)
+    source, destination = _identified(call, request.source), _identified(call, request.destination)
+    call.able(CanRenameTables).rename_table(source.in_catalog, destination.in_catalog)
+    return replies.no_content()
+
+
+def report_metrics(call: Call) -> Response:
+    if not call.catalog.table_exists(call.table.in_catalog):
+        raise TableNotFound(f"Table does not exist: {call.table}")
+    return replies.no_content()
+
+
+def _identified(call: Call, identifier: TableIdentifier) -> Identifier:
+    return call.identifier(identifier.namespace, identifier.name)
+
+
+def _is_dummy(request: CreateTableRequest) -> bool:
+    """The published Lance client for IRC declares a table by creating it with one column of this name."""
+    return TABLE_TYPE in request.properties and _is_dummy_schema(request.table_schema)
+
+
+def _is_dummy_schema(schema: Schema) -> bool:
+    if len(schema.fields) != 1:
+        return False
+    field = schema.fields[0]
+    return field.name == "dummy" and isinstance(field.field_type, StringType) and not field.required

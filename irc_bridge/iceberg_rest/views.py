@@ -1,0 +1,30 @@
+"""No backend has views. Clients ask for them all the same, and must learn that there are none."""
+
+from starlette.responses import Response
+
+from irc_bridge import names
+from irc_bridge.errors import InvalidInput, NamespaceNotFound, ViewNotFound
+from irc_bridge.iceberg_rest import replies
+from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.requests import RenameTableRequest
+
+
+def list_views(call: Call) -> Response:
+    if not call.catalog.namespace_exists(call.to_catalog(call.namespace)):
+        raise NamespaceNotFound(f"Namespace does not exist: {names.dotted(call.namespace)}")
+    return replies.ok({"identifiers": []})
+
+
+def create_view(call: Call) -> Response:
+    raise InvalidInput(f"Warehouse {call.warehouse.name} has no views and cannot create one")
+
+
+def no_such_view(call: Call) -> Response:
+    view = (*call.namespace, names.decode(call.params["view"]))
+    raise ViewNotFound(f"View does not exist: {names.dotted(view)}. Warehouse {call.warehouse.name} has no views")
+
+
+def rename_view(call: Call) -> Response:
+    source = call.read(RenameTableRequest).source
+    view = names.dotted((*source.namespace, source.name))
+    raise ViewNotFound(f"View does not exist: {view}. Warehouse {call.warehouse.name} has no views")

@@ -1,0 +1,58 @@
+"""What pylance raises says what happened only in its text, and a panic is no Exception."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from irc_bridge.errors import BridgeError, BrokenTable, PermissionDenied
+
+_MISSING = ("was not found", "not found:")
+_CONFLICT = ("too many concurrent writers", "commit conflict", "incompatible transaction", "conflicting")
+_DENIED = ("permission denied", "accessdenied", "access denied", "forbidden")
+
+
+class Missing(Exception):
+    """Lance found no table, or no such version of it."""
+
+
+class Lost(Exception):
+    """Another commit came first; what was read is stale."""
+
+
+def is_panic(error: BaseException) -> bool:
+    return type(error).__name__ == "PanicException"
+
+
+@contextmanager
+def lance_errors(location: str) -> Iterator[None]:
+    try:
+        yield
+    except (BridgeError, Missing, Lost):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise _translated(location, error) from error
+
+
+def _translated(location: str, error: BaseException) -> Exception:
+    text = str(error).lower()
+    if isinstance(error, PermissionError) or any(word in text for word in _DENIED):
+        return PermissionDenied(f"Not allowed to read or write the Lance table at {location}")
+    if any(word in text for word in _CONFLICT):
+        return Lost(str(error))
+    if any(word in text for word in _MISSING):
+        return Missing(str(error))
+    return broken(location, first_line(error))
+
+
+def broken(location: str, why: str) -> BrokenTable:
+    return BrokenTable(
+        f"The Lance table at {location} cannot be read: {why}. Only this table is affected; "
+        f"restore its files or drop it."
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Without the place in Lance's own source that it ends with."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0].split(", /home/")[0].split(", rust/")[0]

@@ -1,0 +1,86 @@
+"""Versions already read. A version never changes, but its number may come again in a table made anew:
+it is known by its number and the identity of its manifest file."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from irc_bridge.catalog.models import Schema, TableVersion
+from irc_bridge.lance_store.storage import FileEntry
+
+Key = tuple[int, Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The manifest of the latest version, as long as the folder has this stamp."""
+
+    stamp: Hashable | None
+    manifest: FileEntry
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of the table in one folder."""
+
+    newest: Newest | None = None
+    versions: dict[Key, TableVersion] = field(default_factory=dict)
+    schema: Schema = ()
+    """The one seen last, to be shared by versions that have the same."""
+
+
+class HistoryCache:
+    def __init__(self, max_versions: int = 50_000, max_tables: int = 10_000) -> None:
+        self._max_versions = max_versions
+        self._max_tables = max_tables
+        self._tables: OrderedDict[str, Known] = OrderedDict()
+        self._count = 0
+        self._lock = Lock()
+
+    def newest(self, path: str) -> Newest | None:
+        with self._lock:
+            known = self._tables.get(path)
+            return known.newest if known else None
+
+    def get(self, path: str, key: Key) -> TableVersion | None:
+        with self._lock:
+            known = self._tables.get(path)
+            return known.versions.get(key) if known else None
+
+    def shared(self, path: str, schema: Schema) -> Schema:
+        """The schema itself, or an equal one that other versions of the table hold already."""
+        with self._lock:
+            known = self._table(path)
+            if known.schema != schema:
+                known.schema = schema
+            return known.schema
+
+    def saw(self, path: str, newest: Newest) -> None:
+        with self._lock:
+            self._table(path).newest = newest
+
+    def put(self, path: str, versions: dict[Key, TableVersion], keep_others: bool) -> None:
+        with self._lock:
+            known = self._table(path)
+            before = len(known.versions)
+            known.versions = {**known.versions, **versions} if keep_others else versions
+            self._count += len(known.versions) - before
+            while self._count > self._max_versions and len(self._tables) > 1:
+                self._drop_oldest()
+
+    def forget(self, path: str) -> None:
+        with self._lock:
+            dropped = self._tables.pop(path, None)
+            self._count -= len(dropped.versions) if dropped else 0
+
+    def _table(self, path: str) -> Known:
+        known = self._tables.setdefault(path, Known())
+        self._tables.move_to_end(path)
+        if len(self._tables) > self._max_tables:
+            self._drop_oldest()
+        return known
+
+    def _drop_oldest(self) -> None:
+        _, dropped = self._tables.popitem(last=False)
+        self._count -= len(dropped.versions)

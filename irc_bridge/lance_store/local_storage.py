@@ -1,0 +1,204 @@
+import os
+import shutil
+import time
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+from uuid import uuid4
+
+from irc_bridge.errors import Internal, PermissionDenied
+from irc_bridge.lance_store.locations import file_uri, local_path, scheme_of
+from irc_bridge.lance_store.storage import FileEntry
+
+STAGED = ".irc-bridge-staged-"
+_SETTLED_NS = 50_000_000
+"""A folder changed within this time may change again without a new time stamp."""
+
+_Identity = tuple[int, int, int] | None
+
+
+class LocalStorage:
+    local = True
+
+    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+        self._root = root.rstrip("/") or "/"
+        self._prefix = self._root.rstrip("/") + "/"
+        self.options: Mapping[str, str] = dict(options)
+
+    def location(self, path: str = "") -> str:
+        return file_uri(self._absolute(path))
+
+    def lance_uri(self, path: str) -> str:
+        return self._absolute(path)
+
+    def path_of(self, location: str) -> str | None:
+        if scheme_of(location) != "file":
+            return None
+        path = local_path(location)
+        return path.removeprefix(self._prefix) if path.startswith(self._prefix) else None
+
+    def folders(self) -> list[str]:
+        with _errors("list", self._root), _nothing_if_absent(), os.scandir(self._root) as entries:
+            return [entry.name for entry in entries if entry.is_dir()]
+        return []
+
+    def names(self, path: str) -> list[str]:
+        absolute = self._absolute(path)
+        with _errors("list", absolute), _nothing_if_absent():
+            return [name for name in os.listdir(absolute) if not name.startswith(STAGED)]
+        return []
+
+    def files(self, path: str) -> list[FileEntry]:
+        return [
+            FileEntry(name, identity)
+            for name in self.names(path)
+            if (identity := self.identity(f"{path}/{name}")) is not None
+        ]
+
+    def identity(self, path: str) -> Hashable | None:
+        absolute = self._absolute(path)
+        with _errors("look at", absolute), _nothing_if_absent():
+            stat = os.stat(absolute)
+            return stat.st_ino, stat.st_size, stat.st_mtime_ns
+        return None
+
+    def modified_ms(self, path: str) -> int | None:
+        absolute = self._absolute(path)
+        with _errors("look at", absolute), _nothing_if_absent():
+            return os.stat(absolute).st_mtime_ns // 1_000_000
+        return None
+
+    def read(self, path: str) -> bytes | None:
+        absolute = self._absolute(path)
+        with _errors("read", absolute), _nothing_if_absent():
+            return Path(absolute).read_bytes()
+        return None
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        absolute = self._absolute(path)
+        with _errors("write", absolute), self._staged(absolute, data) as staged:
+            try:
+                os.link(staged, absolute)
+            except FileExistsError:
+                return False
+            return True
+
+    def write(self, path: str, data: bytes) -> None:
+        absolute = self._absolute(path)
+        with _errors("write", absolute), self._staged(absolute, data) as staged:
+            os.replace(staged, absolute)
+
+    def delete(self, path: str) -> None:
+        absolute = self._absolute(path)
+        with _errors("delete", absolute), _nothing_if_absent():
+            os.unlink(absolute)
+        self._prune(os.path.dirname(absolute))
+
+    def delete_tree(self, path: str, last: str) -> None:
+        absolute = self._absolute(path)
+        with _errors("delete", absolute):
+            if os.path.islink(absolute):
+                os.unlink(absolute)
+                return
+            for name in sorted(self._all_names(absolute), key=lambda name: name == last):
+                _remove(f"{absolute}/{name}")
+            with suppress(OSError):
+                os.rmdir(absolute)
+
+    def folder_stamp(self, path: str) -> Hashable | None:
+        return _settled((_stat(self._absolute(path)),))
+
+    def table_stamp(self, path: str) -> Hashable | None:
+        return _settled(_stats(self._absolute(path)))
+
+    def same_folder_stamp(self, path: str, stamp: Hashable) -> bool:
+        return stamp is not None and stamp == (_stat(self._absolute(path)),)
+
+    def same_table_stamp(self, path: str, stamp: Hashable) -> bool:
+        return stamp is not None and stamp == _stats(self._absolute(path))
+
+    def check(self) -> None:
+        with _errors("list", self._root):
+            os.listdir(self._root)
+
+    def _absolute(self, path: str) -> str:
+        return self._prefix + path if path else self._root
+
+    def _prune(self, folder: str) -> None:
+        """Empty folders are no tables; they go, up to the root."""
+        with suppress(OSError):
+            while folder.startswith(self._prefix):
+                os.rmdir(folder)
+                folder = os.path.dirname(folder)
+
+    @staticmethod
+    def _all_names(absolute: str) -> list[str]:
+        with _nothing_if_absent():
+            return os.listdir(absolute)
+        return []
+
+    @contextmanager
+    def _staged(self, absolute: str, data: bytes) -> Iterator[str]:
+        staged = f"{os.path.dirname(absolute)}/{STAGED}{uuid4().hex}"
+        try:
+            with _new_file(staged) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield staged
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(staged)
+
+
+def _new_file(absolute: str) -> BinaryIO:
+    while True:
+        os.makedirs(os.path.dirname(absolute), exist_ok=True)
+        # another process may remove the folder while it is empty
+        with suppress(FileNotFoundError):
+            return open(absolute, "xb")
+
+
+def _stat(absolute: str) -> _Identity:
+    try:
+        stat = os.stat(absolute)
+    except OSError:
+        return None
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns
+
+
+def _stats(absolute: str) -> tuple[_Identity, ...]:
+    return _stat(absolute), _stat(absolute + "/_versions"), _stat(absolute + "/_refs/tags")
+
+
+def _settled(stamp: tuple[_Identity, ...]) -> tuple[_Identity, ...] | None:
+    newest = max((each[2] for each in stamp if each), default=0)
+    return stamp if newest + _SETTLED_NS < time.time_ns() else None
+
+
+def _remove(absolute: str) -> None:
+    with _nothing_if_absent():
+        if os.path.isdir(absolute) and not os.path.islink(absolute):
+            shutil.rmtree(absolute, onerror=_ignore_absent)
+        else:
+            os.unlink(absolute)
+
+
+def _ignore_absent(_function: object, _path: str, error: tuple[object, BaseException, object]) -> None:
+    if not isinstance(error[1], FileNotFoundError):
+        raise error[1]
+
+
+def _nothing_if_absent() -> suppress:
+    return suppress(FileNotFoundError, NotADirectoryError)
+
+
+@contextmanager
+def _errors(verb: str, absolute: str) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise PermissionDenied(f"Not allowed to {verb} {error.filename or absolute}: {error.strerror}") from error
+    except OSError as error:
+        raise Internal(f"Could not {verb} {error.filename or absolute}: {error.strerror}") from error

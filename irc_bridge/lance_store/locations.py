@@ -1,0 +1,49 @@
+"""One form of location everywhere: `file:///abs/path/t.lance`, `s3://bucket/path/t.lance`.
+
+Lance decodes %XX in a URI; pyiceberg and Hadoop do not. So only what breaks a URI for Lance is encoded.
+"""
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from irc_bridge.errors import InvalidInput
+
+LOCAL = "file"
+REMOTE = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+_ENCODED = {"%": "%25", "?": "%3F", "#": "%23", "\\": "%5C"}
+
+
+def file_uri(path: str) -> str:
+    return "file://" + encoded(path)
+
+
+def encoded(path: str) -> str:
+    return "".join(_ENCODED.get(letter, letter) for letter in path)
+
+
+def scheme_of(location: str) -> str:
+    head, separator, _ = location.partition("://")
+    if separator:
+        return head.lower()
+    return LOCAL
+
+
+def local_path(location: str) -> str:
+    """The path of a `file:` URI or of a plain path, made absolute from the current folder."""
+    if location.startswith("file:"):
+        parts = urlsplit(location.replace("?", "%3F").replace("#", "%23"))
+        if parts.netloc not in ("", "localhost"):
+            raise InvalidInput(f"A file URI names no host, but {location} names {parts.netloc}")
+        location = unquote(parts.path)
+    path = str(Path(location).expanduser().absolute())
+    return _without_dots(path)
+
+
+def _without_dots(path: str) -> str:
+    kept: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            kept = kept[:-1]
+        elif part not in ("", "."):
+            kept.append(part)
+    return "/" + "/".join(kept)

@@ -1,0 +1,213 @@
+"""Lance tables in the folders of one storage. No dataset stays open."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import lance
+import pyarrow as pa
+
+from irc_bridge.catalog.models import History, TableVersion
+from irc_bridge.errors import BrokenTable, CommitFailed, InvalidInput
+from irc_bridge.lance_store.failures import Lost, Missing, broken, first_line, lance_errors
+from irc_bridge.lance_store.history import HistoryCache, Key, Newest
+from irc_bridge.lance_store.manifests import FIRST, VERSIONS, name_of, version_of, with_metadata
+from irc_bridge.lance_store.schemas import read_schema
+from irc_bridge.lance_store.storage import FileEntry, Storage
+
+StorageVersion = Literal["stable", "2.2"]
+
+_ATTEMPTS = 20
+_METADATA_CACHE_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a table with at least one version holds."""
+
+    versions: tuple[TableVersion, ...]
+    tags: Mapping[str, int]
+    metadata: Mapping[str, str]
+
+
+class LanceTables:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._cache = HistoryCache()
+        self._session = lance.Session(  # type: ignore[attr-defined]
+            index_cache_size_bytes=0, metadata_cache_size_bytes=_METADATA_CACHE_BYTES
+        )
+
+    def newest(self, path: str) -> FileEntry | None:
+        """The manifest of the latest version. Lists the folder only when it changed."""
+        folder = f"{path}/{VERSIONS}"
+        known = self._cache.newest(path)
+        if known is not None and self._storage.same_folder_stamp(folder, known.stamp):
+            return known.manifest
+        for _ in range(_ATTEMPTS):
+            stamp = self._storage.folder_stamp(folder)
+            numbers = {version: name for name in self._storage.names(folder) if (version := version_of(name))}
+            if not numbers:
+                return None
+            name = numbers[max(numbers)]
+            if identity := self._storage.identity(f"{folder}/{name}"):
+                manifest = FileEntry(name, identity)
+                self._cache.saw(path, Newest(stamp, manifest))
+                return manifest
+        raise broken(self._storage.location(path), "its versions come and go")
+
+    def read(self, path: str, history: History) -> Content | None:
+        """None when there is no version yet. BrokenTable."""
+        location = self._storage.location(path)
+        missing: Missing | None = None
+        for _ in range(3):
+            newest = self.newest(path)
+            if newest is None:
+                return None
+            try:
+                with lance_errors(location):
+                    return self._read(path, newest, history)
+            except Missing as error:
+                missing = error
+                self._cache.forget(path)
+        raise broken(location, first_line(missing) if missing else "its versions come and go")
+
+    def create(
+        self,
+        path: str,
+        schema: pa.Schema,
+        metadata: Mapping[str, str],
+        data_storage_version: StorageVersion = "stable",
+    ) -> bool:
+        """Makes version 1 of an empty table, properties included, as one file. False when there is one."""
+        manifest = with_metadata(_first_manifest(schema, data_storage_version), metadata)
+        return self._storage.put_if_absent(f"{path}/{FIRST}", manifest)
+
+    def undo_create(self, path: str) -> None:
+        self._storage.delete(f"{path}/{FIRST}")
+        self._cache.forget(path)
+
+    def update_metadata(
+        self, path: str, updates: Mapping[str, str], removals: Iterable[str], defaults: Mapping[str, str]
+    ) -> None:
+        """`defaults` are added where the table has no such key. One new version, none when nothing changes."""
+        location = self._storage.location(path)
+        for attempt in range(_ATTEMPTS):
+            try:
+                with lance_errors(location):
+                    dataset = self.open(path)
+                    old = dataset.metadata
+                    new = {**defaults, **old, **updates}
+                    wanted: dict[str, str | None] = {k: v for k, v in new.items() if old.get(k) != v}
+                    wanted |= {key: None for key in removals if key in new}
+                    wanted = {k: v for k, v in wanted.items() if v is not None or k in old}
+                    if wanted:
+                        dataset.update_metadata(wanted)
+                    return
+            except Lost:
+                time.sleep(0.005 * attempt)
+            except Missing as error:
+                raise broken(location, first_line(error)) from error
+        raise CommitFailed(f"Other writers kept committing to {location}: try again")
+
+    def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
+        return lance.dataset(
+            self._storage.lance_uri(path),
+            version=version,
+            session=self._session,
+            storage_options=dict(self._storage.options) or None,
+        )
+
+    def forget(self, path: str) -> None:
+        self._cache.forget(path)
+
+    def _manifests(self, path: str) -> list[FileEntry]:
+        return [entry for entry in self._storage.files(f"{path}/{VERSIONS}") if version_of(entry.name)]
+
+    def _read(self, path: str, newest: FileEntry, history: History) -> Content:
+        dataset = self.open(path, _number(newest.name))
+        tags = {name: tag["version"] for name, tag in sorted(dataset.tags.list().items()) if tag["branch"] is None}
+        entries = self._manifests(path) if history is History.ALL else self._tagged(path, newest, tags)
+        entries = [entry for entry in entries if _number(entry.name) < dataset.version]
+        opened: dict[Key, TableVersion] = {}
+        versions = []
+        for entry in [*sorted(entries, key=lambda entry: _number(entry.name)), newest]:
+            version = self._version(path, entry, dataset)
+            if version is not None:
+                versions.append(version)
+                opened[_number(entry.name), entry.identity] = version
+        self._cache.put(path, opened, keep_others=history is History.REFS)
+        present = {version.version for version in versions}
+        return Content(
+            tuple(versions),
+            {name: number for name, number in tags.items() if number in present},
+            dict(dataset.metadata),
+        )
+
+    def _tagged(self, path: str, newest: FileEntry, tags: Mapping[str, int]) -> list[FileEntry]:
+        names = {name_of(number, like=newest.name) for number in tags.values()}
+        return [
+            FileEntry(name, identity)
+            for name in names
+            if (identity := self._storage.identity(f"{path}/{VERSIONS}/{name}")) is not None
+        ]
+
+    def _version(self, path: str, entry: FileEntry, latest: lance.LanceDataset) -> TableVersion | None:
+        """None when a cleanup removed it since the folder was listed."""
+        number = _number(entry.name)
+        known = self._cache.get(path, (number, entry.identity))
+        if known is not None:
+            return known
+        if number == latest.version:
+            return self._described(path, entry.name, latest)
+        try:
+            with lance_errors(self._storage.location(path)):
+                return self._described(path, entry.name, self.open(path, number))
+        except Missing:
+            return None
+
+    def _described(self, path: str, name: str, dataset: lance.LanceDataset) -> TableVersion:
+        # get_version() answers naive local time, which is wrong in the hour when clocks go back
+        current: dict[str, Any] = dict(dataset._ds.current_version())
+        schema = read_schema(dataset.lance_schema.fields(), dataset.schema)
+        return TableVersion(
+            version=dataset.version,
+            timestamp_ms=current["timestamp"] // 1_000_000,
+            schema=self._cache.shared(path, schema),
+            operation=_operation(dataset),
+            summary=current["metadata"],
+            manifest=self._storage.location(f"{path}/{VERSIONS}/{name}"),
+            max_field_id=dataset.max_field_id,
+        )
+
+
+def _number(name: str) -> int:
+    number = version_of(name)
+    assert number is not None
+    return number
+
+
+def _operation(dataset: lance.LanceDataset) -> str:
+    try:
+        with lance_errors(dataset.uri):
+            transaction: Any = dataset.read_transaction(dataset.version)
+    except (BrokenTable, Missing):
+        transaction = None
+    return "Unknown" if transaction is None else type(transaction.operation).__name__
+
+
+def _first_manifest(schema: pa.Schema, data_storage_version: StorageVersion) -> bytes:
+    with TemporaryDirectory(prefix="irc-bridge-") as folder:
+        table = Path(folder, "table")
+        try:
+            with lance_errors(folder):
+                lance.write_dataset(
+                    schema.empty_table(), table, mode="create", data_storage_version=data_storage_version
+                )
+        except BrokenTable as error:
+            cause = error.__cause__ or error
+            raise InvalidInput(f"Lance cannot store this schema: {first_line(cause)}") from error
+        return (table / FIRST).read_bytes()

@@ -1,0 +1,54 @@
+"""Around every request: an id in and out, a log line, and an answer even where something broke."""
+
+import logging
+import re
+import time
+from uuid import uuid4
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+log = logging.getLogger("irc_bridge.access")
+
+SANE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+CLIENT_WENT_AWAY = 499
+
+
+class RequestLog:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        request_id = _request_id(scope)
+        scope["request_id"] = request_id.decode()
+        status = CLIENT_WENT_AWAY
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"].append((b"x-request-id", request_id))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            pass
+        finally:
+            log.info(
+                "%s %s %s %d %.1fms",
+                request_id.decode(), scope["method"], scope["raw_path"].decode(errors="replace"), status,
+                (time.perf_counter() - started) * 1000,
+            )  # fmt: skip
+
+
+def _request_id(scope: Scope) -> bytes:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and SANE_ID.fullmatch(value):
+            given: bytes = value
+            return given
+    return uuid4().hex.encode()

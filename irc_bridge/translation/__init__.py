@@ -1,0 +1,1 @@
+"""Lance to Iceberg as pure functions: no I/O, no clock."""

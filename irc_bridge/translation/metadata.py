@@ -1,0 +1,84 @@
+"""A Lance table as Iceberg TableMetadata."""
+
+import json
+from collections.abc import Sequence
+
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadataV2
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+from irc_bridge.catalog import models
+from irc_bridge.catalog.models import MANAGED_BY, TABLE_TYPE, TABLE_UUID, TableInfo, TableVersion
+from irc_bridge.translation.identity import table_uuid
+from irc_bridge.translation.schema import Translated, to_iceberg
+from irc_bridge.translation.snapshots import refs, snapshot_log, snapshots
+
+CURRENT_SCHEMA_ID = 1
+OMITTED_COLUMNS = "irc-bridge.omitted-columns"
+CONVERTED_COLUMNS = "irc-bridge.converted-columns"
+
+
+def table_metadata(info: TableInfo) -> TableMetadataV2:
+    latest = info.latest
+    current = to_iceberg(latest.schema if latest else (), CURRENT_SCHEMA_ID)
+    schemas, schema_ids = _schemas(info.versions, current.schema)
+    history = snapshots(info, schema_ids)
+    return TableMetadataV2(
+        location=info.location,
+        table_uuid=table_uuid(info),
+        last_updated_ms=max([info.updated_ms, *(snapshot.timestamp_ms for snapshot in history[-1:])]),
+        last_column_id=last_column_id(info),
+        schemas=schemas,
+        current_schema_id=CURRENT_SCHEMA_ID,
+        partition_specs=[UNPARTITIONED_PARTITION_SPEC],
+        last_partition_id=PARTITION_FIELD_ID_START - 1,
+        properties=_properties(info, current),
+        current_snapshot_id=latest.version if latest else None,
+        snapshots=history,
+        snapshot_log=snapshot_log(history),
+        sort_orders=[UNSORTED_SORT_ORDER],
+        refs=refs(info),
+        last_sequence_number=latest.version if latest else 0,
+    )
+
+
+def last_column_id(info: TableInfo) -> int:
+    """The highest id ever given to a column: the next one gets the id that Lance will give it too."""
+    return max((version.max_field_id + 1 for version in info.versions), default=0)
+
+
+def _schemas(versions: Sequence[TableVersion], current: Schema) -> tuple[list[Schema], dict[int, int]]:
+    """The current schema and the older ones that differ, oldest first; and the schema id of each version."""
+    schemas = [current]
+    seen: list[tuple[models.Schema, int]] = [(versions[-1].schema, CURRENT_SCHEMA_ID)] if versions else []
+    schema_ids: dict[int, int] = {}
+    for version in versions:
+        schema_id = next((known_id for known, known_id in reversed(seen) if known == version.schema), None)
+        if schema_id is None:
+            schema_id = _schema_id(version.schema, schemas)
+            seen.append((version.schema, schema_id))
+        schema_ids[version.version] = schema_id
+    return schemas, schema_ids
+
+
+def _schema_id(schema: models.Schema, schemas: list[Schema]) -> int:
+    """Lance schemas may differ where Iceberg shows no difference."""
+    older = to_iceberg(schema, len(schemas) + 1).schema
+    for known in schemas:
+        if (known.fields, known.identifier_field_ids) == (older.fields, older.identifier_field_ids):
+            return known.schema_id
+    schemas.append(older)
+    return older.schema_id
+
+
+def _properties(info: TableInfo, current: Translated) -> dict[str, str]:
+    ours = {TABLE_UUID, OMITTED_COLUMNS, CONVERTED_COLUMNS}
+    properties = {name: value for name, value in info.properties.items() if name not in ours}
+    properties[TABLE_TYPE] = "lance"
+    properties[MANAGED_BY] = "impl" if info.managed_by == "impl" else "storage"
+    if current.omitted:
+        properties[OMITTED_COLUMNS] = json.dumps(current.omitted, ensure_ascii=False)
+    if current.converted:
+        properties[CONVERTED_COLUMNS] = json.dumps(current.converted, ensure_ascii=False)
+    return dict(sorted(properties.items()))
