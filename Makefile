@@ -50,15 +50,15 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.installed-dev: pyproject.toml
 	$(call new-venv,$(VENV))
 	@echo "Installing irc-bridge and its development tools into $(VENV)."
-	@$(VENV)/bin/pip install --quiet --upgrade "pip>=25.1"
-	@$(VENV)/bin/pip install --quiet -e . --group dev
+	@$(VENV)/bin/pip install -qq --upgrade "pip>=25.1"
+	@$(VENV)/bin/pip install -qq -e . --group dev
 	@touch $(VENV)/.installed $@
 
 $(VENV)-matrix/.installed: pyproject.toml
 	$(call new-venv,$(VENV)-matrix)
 	@echo "Installing irc-bridge and older engines into $(VENV)-matrix."
-	@$(VENV)-matrix/bin/pip install --quiet --upgrade "pip>=25.1"
-	@$(VENV)-matrix/bin/pip install --quiet -e . --group matrix
+	@$(VENV)-matrix/bin/pip install -qq --upgrade "pip>=25.1"
+	@$(VENV)-matrix/bin/pip install -qq -e . --group matrix
 	@touch $@
 
 # By apt where that can be done without a question; what then is still missing, the tests name themselves.

@@ -6,21 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from contract_tests.strangers.openapi import SPECIFICATION
 from contract_tests.worlds.bridge import Client, Server
 from contract_tests.worlds.world import WORLDS, Bridge, World
 
 Start = Callable[..., Server]
-
-settings.register_profile(
-    "bridge",
-    deadline=None,  # a server on a busy machine answers when it answers
-    max_examples=25,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("bridge")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,12 +20,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        world = getattr(item, "callspec", None) and item.callspec.params.get("world")  # type: ignore[attr-defined]
-        if not isinstance(world, World):
-            continue
-        for marker in item.iter_markers("needs"):
-            if reason := world.cannot.get(marker.args[0]):
-                item.add_marker(pytest.mark.xfail(reason=f"{world.name}: {reason}", strict=True))
+        if isinstance(world := params_of(item).get("world"), World):
+            for marker in item.iter_markers("needs"):
+                if reason := world.cannot.get(marker.args[0]):
+                    item.add_marker(pytest.mark.xfail(reason=f"{world.name}: {reason}", strict=True))
+
+
+def params_of(item: pytest.Item) -> dict[str, Any]:
+    return item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -7,6 +7,7 @@ from urllib.parse import unquote, unquote_to_bytes
 from irc_bridge.errors import InvalidInput
 
 SEPARATOR = "\x1f"
+PAGE_MARK = b"after:"
 
 
 def decode(raw: str) -> str:
@@ -31,11 +32,14 @@ def dotted(levels: tuple[str, ...]) -> str:
 
 
 def page_token(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(PAGE_MARK + name.encode()).decode().rstrip("=")
 
 
 def name_of_page_token(token: str) -> str:
     try:
-        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
+        marked = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+        if marked.startswith(PAGE_MARK):
+            return marked.removeprefix(PAGE_MARK).decode()
     except (binascii.Error, ValueError):
-        raise InvalidInput(f"pageToken is not one that this server gave out: {token}") from None
+        pass
+    raise InvalidInput(f"pageToken is not one that this server gave out: {token[:100]}")

@@ -16,7 +16,7 @@ import requests
 from contract_tests.conftest import Start
 from contract_tests.worlds.bridge import Server
 
-END_SECONDS = 5.0
+END_SECONDS = 8.0
 """A server gives requests 2 seconds; the rest is for a busy machine."""
 STORAGE_AT = """
 [warehouses.main]
@@ -171,6 +171,18 @@ def test_it_ends_while_a_storage_call_hangs(start: Start, workers: str) -> None:
                 ends_by(server, signal.SIGINT)
 
 
+def workers_of(server: Server) -> list[psutil.Process]:
+    assert server.url
+    children = psutil.Process(server.process.pid).children()
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+def test_it_ends_while_a_worker_hangs(start: Start) -> None:
+    server = start(arguments=("--workers", "2"))
+    workers_of(server)[0].suspend()
+    ends_by(server, signal.SIGINT)
+
+
 @WORKERS
 def test_it_ends_by_the_ctrl_c_of_a_terminal(start: Start, workers: str) -> None:
     server = start(arguments=("--workers", workers))
@@ -184,10 +196,7 @@ def test_it_ends_by_the_ctrl_c_of_a_terminal(start: Start, workers: str) -> None
 def test_two_workers_share_the_port(start: Start, tmp_path: Path) -> None:
     write_table(tmp_path / "tables")
     server = start(arguments=(str(tmp_path / "tables"), "--workers", "2"))
-    assert server.url
-    children = psutil.Process(server.process.pid).children()
-    workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-    assert len(workers) == 2
+    assert len(workers_of(server)) == 2
     answers = [get(server, "/v1/main/namespaces/default/tables/t") for _ in range(20)]
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.text for answer in answers}) == 1
@@ -195,10 +204,9 @@ def test_two_workers_share_the_port(start: Start, tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_is_replaced(start: Start) -> None:
     server = start(arguments=("--workers", "2"))
-    assert server.url
-    parent = psutil.Process(server.process.pid)
-    first = next(child for child in parent.children() if "spawn_main" in " ".join(child.cmdline()))
+    first, second = workers_of(server)
     first.kill()
     psutil.wait_procs([first], timeout=30)
     for _ in range(20):
         assert get(server, "/v1/config").status_code == 200
+    assert second in workers_of(server)

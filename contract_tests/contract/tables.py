@@ -1,7 +1,14 @@
 from typing import Any
 
+from hypothesis import HealthCheck, settings
+
 from contract_tests.worlds.bridge import Client, assert_error, namespace_path, table_path
 
+SEARCH = settings(
+    deadline=None,  # a server on a busy machine answers when it answers
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 Place = tuple[str, ...]
 ROOT = ("default",)
 PURGE = {"purgeRequested": "true"}

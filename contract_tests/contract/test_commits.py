@@ -157,9 +157,25 @@ class TestRequirements:
         assert_ok(commit(client, place, name, set_properties(a="1"), requirements=[requirement]))
 
     def test_create_over_a_table(self, client: Client, place: Place, name: str, metadata: Any) -> None:
-        response = commit(client, place, name, set_properties(a="1"), requirements=[ASSERT_CREATE])
+        schema = {"action": "add-schema", "schema": SCHEMA}
+        response = commit(client, place, name, schema, requirements=[ASSERT_CREATE])
         assert_error(response, 409, "CommitFailedException", "AlreadyExistsException")
         assert client.metadata(place, name) == metadata
+
+    def test_of_many_that_want_the_same_version_one_wins(
+        self, bridge: Bridge, place: Place, name: str, metadata: Any
+    ) -> None:
+        requirement = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 2}
+
+        def set_one(number: int) -> int:
+            with bridge.server.client() as client:
+                change = set_properties(**{f"key{number}": "set"})
+                status: int = commit(client, place, name, change, requirements=[requirement]).status_code
+                return status
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sorted(pool.map(set_one, range(16))) == [200] + [409] * 15
+        assert bridge.client.metadata(place, name)["current-snapshot-id"] == 3
 
 
 @ONE_WORLD
@@ -282,7 +298,7 @@ class TestStagedCreate:
         client = bridge.client
         staged = assert_ok(self.stage(client, place, name))["metadata"]
         elsewhere = {**staged, "location": str(bridge.root.parent / "elsewhere")}
-        assert_error(self.finish(client, place, name, elsewhere), 400, "BadRequestException", names="location")
+        assert_error(self.finish(client, place, name, elsewhere), 400, "BadRequestException", names="ocation")
         partitioned = {
             "action": "add-spec",
             "spec": {"fields": [{"source-id": 1, "transform": "identity", "name": "id"}]},

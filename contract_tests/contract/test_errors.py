@@ -24,9 +24,8 @@ Place = tuple[str, ...]
 TABLES = "namespaces/default/tables"
 MIB = 1024 * 1024
 
-pytestmark = ONE_WORLD
 
-
+@ONE_WORLD
 class TestRouter:
     @pytest.mark.parametrize(
         "path",
@@ -38,7 +37,8 @@ class TestRouter:
     @pytest.mark.parametrize("method", ["GET", "POST"])
     def test_no_such_route(self, client: Client, method: str, path: str) -> None:
         response = client.request(method, path, json={} if method == "POST" else None)
-        assert response.status_code in (404, 400 if "//" in path else 404), response.text
+        emptied = path.endswith("/") or "//" in path
+        assert response.status_code in ((400, 404, 405) if emptied else (404,)), response.text
         assert response.json()["error"]["code"] == response.status_code
 
     @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ class TestRouter:
             ("GET", "/v1/main/tables/rename", {"POST"}),
             ("POST", "/v1/config", {"GET"}),
             ("OPTIONS", "/v1/main/namespaces", {"GET", "POST"}),
-            ("BREW", "/v1/main/namespaces", {"GET", "POST"}),
+            ("PROPFIND", "/v1/main/namespaces", {"GET", "POST"}),
         ],
     )
     def test_a_method_that_is_not_allowed(self, client: Client, method: str, path: str, allowed: set[str]) -> None:
@@ -105,6 +105,7 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
+@ONE_WORLD
 class TestBodies:
     @pytest.mark.parametrize(("path", "body", "field"), WRONG, ids=lambda each: str(each)[:60])
     def test_a_wrong_field_is_named(self, bridge: Bridge, path: str, body: Any, field: str) -> None:
@@ -141,6 +142,7 @@ class TestBodies:
             client.delete(table_path(place, name), params={"purgeRequested": "true"})
 
 
+@ONE_WORLD
 class TestLimit:
     def post(self, bridge: Bridge, headers: bytes, *body: bytes) -> tuple[int, Any]:
         line = b"POST /v1/main/namespaces HTTP/1.1\r\nContent-Type: application/json\r\n"

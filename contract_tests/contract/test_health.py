@@ -9,8 +9,6 @@ from contract_tests.contract.test_config import two_warehouses
 from contract_tests.worlds.bridge import Client, raw_request
 from contract_tests.worlds.world import ONE_WORLD, Bridge
 
-pytestmark = ONE_WORLD
-
 
 class TestHealth:
     def test_live(self, client: Client) -> None:
@@ -37,6 +35,7 @@ class TestHealth:
             assert client.tables(("default",)) == ["t"]
 
 
+@ONE_WORLD
 class TestRequestId:
     def test_what_comes_in_goes_out_and_into_the_log(self, bridge: Bridge, name: str) -> None:
         response = bridge.client.get("namespaces", headers={"X-Request-ID": f"mine-{name}"})

@@ -132,11 +132,8 @@ class TestHistory:
             version = snapshot["snapshot-id"]
             assert snapshot["schema-id"] in [schema["schema-id"] for schema in metadata["schemas"]]
             assert abs(snapshot["timestamp-ms"] - written[version].timestamp() * 1000) < 2
-            assert snapshot.get("parent-snapshot-id") in {None, version - 1, *range(1, version)} & {
-                None,
-                *listed,
-                version - 1,
-            }
+            assert snapshot.get("parent-snapshot-id") in {None, *listed, version - 1}
+            assert snapshot.get("parent-snapshot-id", 0) < version
             assert snapshot["sequence-number"] <= metadata["last-sequence-number"]
         times = [entry["timestamp-ms"] for entry in metadata["snapshot-log"]]
         assert times == sorted(times)
@@ -162,7 +159,7 @@ class TestHistory:
     def test_versions_that_are_gone_are_not_listed(self, bridge: Bridge, place: Place, name: str) -> None:
         table = with_history(bridge.client, place, name)
         table.tags.delete("two")
-        table.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+        table.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
         with bridge.world.start_another(bridge) as other:
             metadata = other.client.metadata(place, name)
         assert [snapshot["snapshot-id"] for snapshot in metadata["snapshots"]] == [4, 5]
@@ -199,11 +196,8 @@ class TestFieldIds:
         second = self.ids(client, place, name)
         assert (second["id"], second["renamed"]) == (first["id"], first["name"])
         assert second["more"] not in first.values()
-        table.drop_columns(["more"])
-        table.add_columns({"more": "id + 2"})
-        third = self.ids(client, place, name)
-        assert third["more"] not in second.values()
-        assert (third["id"], third["renamed"]) == (first["id"], first["name"])
+        table.drop_columns(["renamed"])
+        assert self.ids(client, place, name) == {"id": first["id"], "more": second["more"]}
 
     def test_no_id_is_given_twice(self, client: Client, place: Place, name: str) -> None:
         location = client.declare_table(place, name)["metadata"]["location"]
@@ -221,7 +215,6 @@ class TestFieldIds:
         metadata = client.metadata(place, name)
         seen = all_ids(metadata["schemas"][0])
         assert len(seen) == len(set(seen)) == 4 + 2 + 1 + 1 + 3 + 1
-        assert max(seen) <= metadata["last-column-id"]
         assert all(1 <= each < 2**31 for each in seen)
         table = open_table(location)
         table.add_columns({"y": "z + 1"})

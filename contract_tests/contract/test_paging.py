@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract_tests.contract.tables import SEARCH
 from contract_tests.worlds.bridge import Client, assert_error, assert_ok, namespace_path, table_path
-from contract_tests.worlds.world import ONE_WORLD, Bridge
+from contract_tests.worlds.world import NESTED_WORLDS, ONE_WORLD, Bridge
 
 Place = tuple[str, ...]
 PURGE = {"purgeRequested": "true"}
@@ -87,7 +88,7 @@ class TestPages:
             assert_error(response, 400, "BadRequestException", names="pageSize")
 
     @LISTS
-    @pytest.mark.parametrize("token", ["garbage", "!!!", "é", "%00", "AAAA", "YQ", "a" * 5000, "'", "\x00"])
+    @pytest.mark.parametrize("token", ["garbage", "!!!", "é", "%00", "a" * 5000, "'", "\x00"])
     def test_tokens_that_are_none(
         self, client: Client, many: Place, kind: str, everything: list[str], token: str
     ) -> None:
@@ -159,7 +160,8 @@ def walk_while_others_change(
     assert seen == sorted(seen)
 
 
-@pytest.mark.needs("child namespaces")
+@NESTED_WORLDS
+@SEARCH
 @given(start=st.sets(NAMES, min_size=1, max_size=7), changes=CHANGES, size=st.integers(1, 3))
 def test_tables_paged_while_others_create_and_drop(
     client: Client, start: set[str], changes: list[tuple[bool, str]], size: int
@@ -177,7 +179,8 @@ def test_tables_paged_while_others_create_and_drop(
     )
 
 
-@pytest.mark.needs("child namespaces")
+@NESTED_WORLDS
+@SEARCH
 @given(start=st.sets(NAMES, min_size=1, max_size=7), changes=CHANGES, size=st.integers(1, 3))
 def test_namespaces_paged_while_others_create_and_drop(
     client: Client, start: set[str], changes: list[tuple[bool, str]], size: int

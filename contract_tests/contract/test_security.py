@@ -70,7 +70,7 @@ class TestToken:
         with server.client() as client:
             for path in ("/health", "/healthx/live", "/v1/health/live", "/health/../v1/config", "/health%2Flive"):
                 assert client.get(path).status_code == 401
-        for path in (
+        for raw in (
             b"/health/../v1/config",
             b"/health/..%2fv1/config",
             b"//v1/config",

@@ -31,7 +31,7 @@ BELOW = {
 ONLY_IN = {
     "lance": {"lance_store"},
     "obstore": {"lance_store"},
-    "starlette": {"iceberg_rest", "server"},
+    "starlette": {"iceberg_rest", "server", "cli"},
     "uvicorn": {"server", "cli"},
     "click": {"cli"},
     "rich": {"cli"},

@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from contract_tests.load import folders, freshness, speed
+from contract_tests.load import folders, freshness, peers, speed
 from contract_tests.load.generator import WRK
 from contract_tests.load.report import Line, table
-from contract_tests.worlds.bridge import Server
 
 PACKAGES = ["pylance", "pyarrow", "pyiceberg", "starlette", "uvicorn"]
 
 
 def measured(root: Path) -> Iterator[Line]:
-    with Server(root / "tables", "--port", "0", cwd=root) as server:
+    with peers.bridge(root / "tables") as server:
         yield from speed.load_table(server.url, root)
         yield from speed.refs(server.url, root)
         yield from freshness.manifests_opened(server, root)

@@ -15,9 +15,9 @@ import pyarrow as pa
 import requests
 
 from contract_tests.load.generator import Target, background
+from contract_tests.load.peers import Bridge
 from contract_tests.load.report import Line, left_out
 from contract_tests.load.speed import table_url
-from contract_tests.worlds.bridge import Server
 
 ROUNDS = 30
 CHANGES = ["version", "tag", "table"]
@@ -72,7 +72,7 @@ def _make(path: Path, column: str) -> None:
     lance.write_dataset(pa.table({column: [1]}), path)
 
 
-def manifests_opened(server: Server, root: Path) -> Iterator[Line]:
+def manifests_opened(server: Bridge, root: Path) -> Iterator[Line]:
     """After one more version of `wide`, which the server has loaded before."""
     what = "manifests opened by snapshots=all after one more version"
     strace = shutil.which("strace")
@@ -84,7 +84,7 @@ def manifests_opened(server: Server, root: Path) -> Iterator[Line]:
     table = lance.dataset(root / "tables" / "wide.lance")
     table.update_metadata({"step": "one more"})
     with tempfile.NamedTemporaryFile("r") as seen:
-        tracer = _attach(strace, server.process.pid, seen.name)
+        tracer = _attach(strace, server.pid, seen.name)
         if tracer is None:
             yield left_out(what, "strace may not attach here")
             return

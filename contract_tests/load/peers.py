@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import requests
@@ -15,6 +16,22 @@ from contract_tests.worlds.servers import reference_server
 
 SNAPSHOTS = 100
 ICEBERG_TYPES = ["long", "string", "double", "timestamp", "list"]
+
+
+@dataclass(frozen=True)
+class Bridge:
+    url: str
+    pid: int
+
+
+@contextmanager
+def bridge(root: Path) -> Iterator[Bridge]:
+    """One worker over one folder; its log goes to a file, so that nobody spends time on reading it."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "irc_bridge", "serve", str(root), "--port", str(port)]
+    with serving(command, f"{url}/health/live") as process:
+        yield Bridge(url, process.pid)
 
 
 @contextmanager

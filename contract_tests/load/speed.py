@@ -12,7 +12,6 @@ import requests
 from contract_tests.load import folders, peers
 from contract_tests.load.generator import Target
 from contract_tests.load.report import Line, at_least, at_most, left_out, rates
-from contract_tests.worlds.bridge import Server
 from contract_tests.worlds.java import CannotRun
 
 COMMITS = 15
@@ -61,8 +60,8 @@ def refs(url: str, root: Path) -> Iterator[Line]:
 def pages(root: Path) -> Iterator[Line]:
     """The first page, and one from the middle where there is one."""
     with (
-        Server(root / "names_100", "--port", "0", cwd=root) as small,
-        Server(root / "names_10000", "--port", "0", cwd=root) as large,
+        peers.bridge(root / "names_100") as small,
+        peers.bridge(root / "names_10000") as large,
     ):
         first = "/v1/namespaces/ns/tables?pageSize=100&pageToken="
         targets = {
@@ -90,10 +89,10 @@ def _token_after(url: str, pages: int) -> str:
 
 
 def memory(root: Path) -> Iterator[Line]:
-    with Server(root / "thousands", "--port", "0", cwd=root) as server, requests.Session() as session:
+    with peers.bridge(root / "thousands") as server, requests.Session() as session:
         for n in range(folders.MANY_TABLES):
             session.get(table_url(server.url, f"t{n}"), timeout=60).raise_for_status()
-        resident = psutil.Process(server.process.pid).memory_info().rss / 1e6
+        resident = psutil.Process(server.pid).memory_info().rss / 1e6
     yield Line("memory after 2,000 tables", f"{resident:.0f} MB", target="< 250 MB", ok=resident < 250)
 
 

@@ -24,7 +24,7 @@ BEYOND_THE_SPECIFICATION = {
 
 
 def is_int64(value: object) -> bool:
-    return not isinstance(value, int) or -(2**63) <= value < 2**63
+    return not isinstance(value, int | float) or -(2**63) <= value < 2**63
 
 
 FORMATS = FormatChecker(formats=[])
@@ -88,9 +88,9 @@ class Specification:
         assert response is not None, f"{where}: not declared for {operation.id}"
         if "$ref" in response:
             response = self._document["components"]["responses"][response["$ref"].rsplit("/", 1)[1]]
-        if status == 406:  # the schema named there is the inner part only, its own example is the envelope
-            return {"$ref": ERROR}
-        return response["content"]["application/json"]["schema"] if "content" in response else None
+        schema = response["content"]["application/json"]["schema"] if "content" in response else None
+        # where the inner part alone is named, its example in the specification is the envelope all the same
+        return {"$ref": ERROR} if schema == {"$ref": "#/components/schemas/ErrorModel"} else schema
 
     @cache  # noqa: B019 - one specification lives as long as the process
     def _validator(self, schema: str) -> Draft202012Validator:

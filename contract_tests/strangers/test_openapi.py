@@ -118,8 +118,8 @@ def test_what_is_not_offered_says_so(world: World, walk: Walk, known: Specificat
     answers = {each.id: walk.ask(each, prefix) for each in known.operations if each.endpoint not in told}
     assert assert_ok(answers.pop("listViews"))["identifiers"] == []
     assert answers.pop("viewExists").status_code == 404
-    for view in ("loadView", "replaceView", "dropView"):
-        assert_error(answers.pop(view), 404, "NoSuchViewException", names="v")
+    for view in ("loadView", "replaceView", "dropView", "renameView"):
+        assert_error(answers.pop(view), 404, "NoSuchViewException", names="no views")
     for plan, type_ in (
         ("fetchPlanningResult", "NoSuchPlanIdException"),
         ("cancelPlanning", "NoSuchPlanIdException"),

@@ -12,7 +12,7 @@ NOON = 1_700_000_000_000
 
 ID = Field(0, "id", pa.int64(), False, {"lance-schema:unenforced-primary-key:position": "1"})
 TEXT = Field(1, "text", pa.large_string(), True, {"doc": "what it says"})
-PHOTO = Field(2, "photo", pa.large_binary(), True, {"lance-encoding:blob": "true"})
+PHOTO = Field(2, "photo d'été", pa.large_binary(), True, {"lance-encoding:blob": "true"})
 NUMBER = Field(None, "item", pa.float32(), True)
 EMBEDDING = Field(3, "embedding", pa.list_(pa.float32(), 4), True, {}, (NUMBER,))
 SEEN = Field(4, "seen", pa.timestamp("ns", "Europe/Berlin"), True)

@@ -67,5 +67,13 @@ MANIFEST = World(
 )
 WORLDS = [COMPATIBLE, LISTING, MANIFEST]
 
+NESTED_WORLDS = pytest.mark.parametrize(
+    "world",
+    [world for world in WORLDS if "child namespaces" not in world.cannot],
+    indirect=True,
+    ids=lambda world: world.name,
+    scope="session",
+)
+"""For long searches: where there are no namespaces they would only fail for a long time, as expected."""
 ONE_WORLD = pytest.mark.parametrize("world", [COMPATIBLE], indirect=True, ids=["compatible"], scope="session")
 """For what the protocol alone decides, whatever the world."""

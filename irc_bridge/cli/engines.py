@@ -94,6 +94,7 @@ def duckdb(connection: Connection) -> Snippet:
         *([f"CREATE SECRET {CATALOG} (TYPE iceberg, TOKEN '{TOKEN_PLACE}');"] if connection.has_token else []),
         f"ATTACH '{connection.warehouse}' AS {CATALOG} (TYPE iceberg, ENDPOINT '{connection.uri}', {access});",
         "SHOW ALL TABLES;",
+        f"-- Columns: SELECT name, type FROM pragma_table_info('{CATALOG}.NAMESPACE.TABLE');",
     ]
     values = {"warehouse": connection.warehouse, "endpoint": connection.uri}
     return Snippet(

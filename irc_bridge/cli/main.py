@@ -1,3 +1,4 @@
+import signal
 import sys
 
 import click
@@ -21,6 +22,7 @@ for command in (serve, demo, connect, config):
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a command as Ctrl-C does
     try:
         cli(prog_name="irc-bridge")
     except BridgeError as error:

@@ -3,7 +3,6 @@
 import errno
 import functools
 import os
-import signal
 import socket
 import sys
 import time
@@ -37,8 +36,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise InvalidInput(
-                f"Port {port} on {host} is taken by another program: end that, or choose another port "
-                f"(--port {port + 1}, with make: PORT={port + 1})"
+                f"Port {port} on {host} is taken by another program: "
+                "end that, or choose another port with --port (with make: PORT=8282)"
             ) from None
         raise InvalidInput(f"Cannot listen on {host} port {port}: {error.strerror}") from None
 
@@ -47,21 +46,20 @@ def serve_until_signal(
     settings: Settings, warehouses: Warehouses, listener: socket.socket, announce: Announce
 ) -> None:
     """Returns after SIGINT or SIGTERM; a storage call may still hold a thread then, so follow it by `end`."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if settings.server.workers == 1:
-            _serve_alone(_config(settings, lambda: _app(settings, warehouses)), listener, announce)
+            _Server(_config(settings, lambda: _app(settings, warehouses)), announce).run([listener])
         else:
             _Supervisor(_config(settings, functools.partial(build_app, settings)), listener, announce).run()
     except KeyboardInterrupt:
         return
 
 
-def end(exit_code: int = 0) -> NoReturn:
+def end() -> NoReturn:
     """Leaves without waiting for threads: one may hang in a storage call for ever, and none holds state."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(exit_code)
+    os._exit(0)
 
 
 def build_app(settings: Settings) -> Starlette:
@@ -100,13 +98,6 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._announce()
-
-
-def _serve_alone(config: uvicorn.Config, listener: socket.socket, announce: Announce) -> None:
-    new_loop = config.get_loop_factory()
-    assert new_loop is not None
-    # The loop is not closed: that would wait for every thread.
-    new_loop().run_until_complete(_Server(config, announce).serve([listener]))
 
 
 class _Supervisor(Multiprocess):

@@ -78,7 +78,7 @@ class Call:
         for levels in (names.split(namespace), names.split(names.decode_again(namespace))):
             for each in (name, names.decode_again(name)):
                 candidate = self.identifier(levels, each)
-                if self.catalog.table_exists(candidate.in_catalog):
+                if _exists(self.catalog.table_exists, candidate.in_catalog):
                     return candidate
         return self.identifier(self._namespace(namespace), name)
 
@@ -112,14 +112,24 @@ class Call:
 
     def _namespace(self, decoded: str) -> Levels:
         literal, again = names.split(decoded), names.split(names.decode_again(decoded))
-        if again == literal or self.catalog.namespace_exists(self.to_catalog(literal)):
+        if again == literal or _exists(self.catalog.namespace_exists, self.to_catalog(literal)):
             return literal
-        return again if self.catalog.namespace_exists(self.to_catalog(again)) else literal
+        return again if _exists(self.catalog.namespace_exists, self.to_catalog(again)) else literal
+
+
+def _exists(exists: Callable[[Levels], bool], levels: Levels) -> bool:
+    """Of a name that may not even be one."""
+    try:
+        return exists(levels)
+    except InvalidInput:
+        return False
 
 
 def read_body(body: bytes, validate: Callable[[object], Model]) -> Model:
     try:
-        return validate(json.loads(body))
+        content = json.loads(body)
+        json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        return validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "body"

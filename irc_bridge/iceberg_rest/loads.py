@@ -78,4 +78,4 @@ def _reply(call: Call, answer: Answer, conditional: bool = True) -> Response:
 
 
 def _holds(if_none_match: str, etag: str) -> bool:
-    return any(each.strip().removeprefix("W/") == etag for each in if_none_match.split(","))
+    return any(each.strip().removeprefix("W/") in (etag, "*") for each in if_none_match.split(","))

@@ -61,3 +61,7 @@ class CommitTableRequest(Request):
 
 class CommitTransactionRequest(Request):
     table_changes: tuple[CommitTableRequest, ...] = Field(alias="table-changes")
+
+
+class ReportMetricsRequest(Request):
+    report_type: StrictStr = Field(alias="report-type")

@@ -14,6 +14,7 @@ from irc_bridge.iceberg_rest.requests import (
     CreateTableRequest,
     RegisterTableRequest,
     RenameTableRequest,
+    ReportMetricsRequest,
     TableIdentifier,
 )
 from irc_bridge.iceberg_rest.staging import staged_metadata
@@ -75,6 +76,7 @@ def rename_table(call: Call) -> Response:
 
 
 def report_metrics(call: Call) -> Response:
+    call.read(ReportMetricsRequest)
     if not call.catalog.table_exists(call.table.in_catalog):
         raise TableNotFound(f"Table does not exist: {call.table}")
     return replies.no_content()

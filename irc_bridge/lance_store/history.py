@@ -1,5 +1,5 @@
 """Versions already read. A version never changes, but its number may come again in a table made anew:
-it is known by its number and the identity of its manifest file."""
+it is known by its manifest file."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -8,8 +8,6 @@ from threading import Lock
 
 from irc_bridge.catalog.models import Schema, TableVersion
 from irc_bridge.lance_store.storage import FileEntry
-
-Key = tuple[int, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class Known:
     """What is known of the table in one folder."""
 
     newest: Newest | None = None
-    versions: dict[Key, TableVersion] = field(default_factory=dict)
+    versions: dict[FileEntry, TableVersion] = field(default_factory=dict)
     schema: Schema = ()
     """The one seen last, to be shared by versions that have the same."""
 
@@ -43,10 +41,10 @@ class HistoryCache:
             known = self._tables.get(path)
             return known.newest if known else None
 
-    def get(self, path: str, key: Key) -> TableVersion | None:
+    def get(self, path: str, manifest: FileEntry) -> TableVersion | None:
         with self._lock:
             known = self._tables.get(path)
-            return known.versions.get(key) if known else None
+            return known.versions.get(manifest) if known else None
 
     def shared(self, path: str, schema: Schema) -> Schema:
         """The schema itself, or an equal one that other versions of the table hold already."""
@@ -60,7 +58,7 @@ class HistoryCache:
         with self._lock:
             self._table(path).newest = newest
 
-    def put(self, path: str, versions: dict[Key, TableVersion], keep_others: bool) -> None:
+    def put(self, path: str, versions: dict[FileEntry, TableVersion], keep_others: bool) -> None:
         with self._lock:
             known = self._table(path)
             before = len(known.versions)

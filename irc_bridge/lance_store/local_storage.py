@@ -1,10 +1,9 @@
 import os
 import shutil
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 from uuid import uuid4
 
 from irc_bridge.errors import Internal, PermissionDenied
@@ -77,17 +76,17 @@ class LocalStorage:
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         absolute = self._absolute(path)
-        with _errors("write", absolute), self._staged(absolute, data) as staged:
+        with _errors("write", absolute):
             try:
-                os.link(staged, absolute)
+                _put(absolute, data, os.link)
             except FileExistsError:
                 return False
             return True
 
     def write(self, path: str, data: bytes) -> None:
         absolute = self._absolute(path)
-        with _errors("write", absolute), self._staged(absolute, data) as staged:
-            os.replace(staged, absolute)
+        with _errors("write", absolute):
+            _put(absolute, data, os.replace)
 
     def delete(self, path: str) -> None:
         absolute = self._absolute(path)
@@ -119,7 +118,7 @@ class LocalStorage:
         return stamp is not None and stamp == _stats(self._absolute(path))
 
     def check(self) -> None:
-        with _errors("list", self._root):
+        with _errors("list", self._root), suppress(FileNotFoundError):  # the first change makes the root
             os.listdir(self._root)
 
     def _absolute(self, path: str) -> str:
@@ -138,26 +137,23 @@ class LocalStorage:
             return os.listdir(absolute)
         return []
 
-    @contextmanager
-    def _staged(self, absolute: str, data: bytes) -> Iterator[str]:
-        staged = f"{os.path.dirname(absolute)}/{STAGED}{uuid4().hex}"
-        try:
-            with _new_file(staged) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            yield staged
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(staged)
 
-
-def _new_file(absolute: str) -> BinaryIO:
+def _put(absolute: str, data: bytes, finish: Callable[[str, str], None]) -> None:
+    staged = f"{os.path.dirname(absolute)}/{STAGED}{uuid4().hex}"
     while True:
-        os.makedirs(os.path.dirname(absolute), exist_ok=True)
-        # another process may remove the folder while it is empty
+        # another process may remove the folder meanwhile, as empty or as dropped
         with suppress(FileNotFoundError):
-            return open(absolute, "xb")
+            os.makedirs(os.path.dirname(absolute), exist_ok=True)
+            try:
+                with open(staged, "xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                finish(staged, absolute)
+                return
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(staged)
 
 
 def _stat(absolute: str) -> _Identity:

@@ -18,7 +18,9 @@ def file_uri(path: str) -> str:
 
 
 def encoded(path: str) -> str:
-    return "".join(_ENCODED.get(letter, letter) for letter in path)
+    text = "".join(_ENCODED.get(letter, letter) for letter in path)
+    # a URI loses the spaces at its end
+    return text[:-1] + "%20" if text.endswith(" ") else text
 
 
 def scheme_of(location: str) -> str:

@@ -46,4 +46,7 @@ def _arrow_children(type_: pa.DataType) -> list[pa.Field]:
 def _metadata(arrow: pa.Field) -> Mapping[str, str]:
     if not arrow.metadata:
         return _NO_METADATA
-    return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in arrow.metadata.items()}
+    return {
+        key.decode(errors="replace"): value.decode(errors="replace")
+        for key, value in sorted(arrow.metadata.items())
+    }

@@ -13,7 +13,7 @@ import pyarrow as pa
 from irc_bridge.catalog.models import History, TableVersion
 from irc_bridge.errors import BrokenTable, CommitFailed, InvalidInput
 from irc_bridge.lance_store.failures import Lost, Missing, broken, first_line, lance_errors
-from irc_bridge.lance_store.history import HistoryCache, Key, Newest
+from irc_bridge.lance_store.history import HistoryCache, Newest
 from irc_bridge.lance_store.manifests import FIRST, VERSIONS, name_of, version_of, with_metadata
 from irc_bridge.lance_store.schemas import read_schema
 from irc_bridge.lance_store.storage import FileEntry, Storage
@@ -132,13 +132,13 @@ class LanceTables:
         tags = {name: tag["version"] for name, tag in sorted(dataset.tags.list().items()) if tag["branch"] is None}
         entries = self._manifests(path) if history is History.ALL else self._tagged(path, newest, tags)
         entries = [entry for entry in entries if _number(entry.name) < dataset.version]
-        opened: dict[Key, TableVersion] = {}
+        opened: dict[FileEntry, TableVersion] = {}
         versions = []
         for entry in [*sorted(entries, key=lambda entry: _number(entry.name)), newest]:
             version = self._version(path, entry, dataset)
             if version is not None:
                 versions.append(version)
-                opened[_number(entry.name), entry.identity] = version
+                opened[entry] = version
         self._cache.put(path, opened, keep_others=history is History.REFS)
         present = {version.version for version in versions}
         return Content(
@@ -158,7 +158,7 @@ class LanceTables:
     def _version(self, path: str, entry: FileEntry, latest: lance.LanceDataset) -> TableVersion | None:
         """None when a cleanup removed it since the folder was listed."""
         number = _number(entry.name)
-        known = self._cache.get(path, (number, entry.identity))
+        known = self._cache.get(path, entry)
         if known is not None:
             return known
         if number == latest.version:

@@ -8,4 +8,4 @@ def table_uuid(info: TableInfo) -> UUID:
     try:
         return UUID(info.properties[TABLE_UUID])
     except (KeyError, ValueError):
-        return uuid5(NAMESPACE_URL, info.location.rstrip("/"))
+        return uuid5(NAMESPACE_URL, info.location)

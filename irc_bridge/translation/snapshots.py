@@ -69,7 +69,7 @@ def refs(info: TableInfo) -> dict[str, SnapshotRef]:
 def manifest_list(location: str, version: int) -> str:
     """A file that does not exist: a reader's error message ends with its name."""
     name = f"Lance-version-{version}-has-no-Parquet-copy--read-it-with-lance.dataset-of-pylance.avro"
-    return f"{location.rstrip('/')}/_iceberg/{name}"
+    return f"{location}/_iceberg/{name}"
 
 
 def _summary(version: TableVersion) -> Summary:

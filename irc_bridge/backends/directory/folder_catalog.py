@@ -21,7 +21,7 @@ from irc_bridge.catalog.models import (
     TableInfo,
     Unchanged,
 )
-from irc_bridge.errors import InvalidInput
+from irc_bridge.errors import BrokenTable, InvalidInput
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
@@ -57,7 +57,12 @@ class FolderCatalog:
     def load_table(
         self, table: Levels, history: History = History.ALL, known: Hashable | None = None
     ) -> TableInfo | Unchanged:
-        return self._loader.load(self._find(table), history, known)
+        try:
+            return self._loader.load(self._find(table), history, known)
+        except BrokenTable:
+            # dropped between finding and reading it: then it is not found any more
+            self._find(table)
+            raise
 
     def is_current(self, token: Hashable) -> bool:
         return isinstance(token, Token) and self._loader.files_are_current(token)

@@ -2,6 +2,7 @@
 process that dies leaves behind without a row is no table, unless listing finds a whole one."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from irc_bridge.backends.directory import namespaces
 from irc_bridge.backends.directory.changes import commit_properties, first_properties
@@ -26,7 +27,14 @@ from irc_bridge.backends.directory.namespaces import (
 )
 from irc_bridge.backends.directory.registering import registered_folder
 from irc_bridge.catalog.models import Commit, Levels, NewTable, PropertyChanges, TableInfo
-from irc_bridge.errors import Conflict, InvalidInput, NamespaceNotFound, NotFound, TableNotFound
+from irc_bridge.errors import (
+    Conflict,
+    InvalidInput,
+    NamespaceNotFound,
+    NotFound,
+    TableAlreadyExists,
+    TableNotFound,
+)
 from irc_bridge.lance_store.rows import KeyedTable
 
 
@@ -95,7 +103,8 @@ class ManifestCatalog(ManifestReads):
         found = self._find(source)
         self._require_free(self._manifest.snapshot(), destination)
         if found.row is None:
-            self._insert(source, found.path, self._folders.kept(found.path), lambda: None)
+            with suppress(TableAlreadyExists):
+                self._insert(source, found.path, self._folders.kept(found.path), lambda: None)
         self._switch(source, destination, found.path)
         try:
             require_namespace(self._manifest.snapshot(), destination[:-1])

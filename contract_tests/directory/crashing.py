@@ -1,0 +1,61 @@
+"""Runs one change in a process of its own and kills it (kill -9) at its nth step in storage."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from contract_tests.directory.opened import Directory, open_in
+
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["contract_tests.directory.opened"])
+
+Change = Callable[[Directory], object]
+
+
+class Steps:
+    """Counts the calls that change something in the root, and dies before the one that is not allowed."""
+
+    def __init__(self, root: Path, allowed: int) -> None:
+        self._root = str(root)
+        self._left = allowed
+
+    def watch(self, owner: Any, name: str) -> None:
+        original = getattr(owner, name)
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            if not isinstance(args[0], str) or args[0].startswith(self._root):
+                self._step()
+            return original(*args, **kwargs)
+
+        setattr(owner, name, watched)
+
+    def _step(self) -> None:
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= 1
+
+
+def _run(change: Change, mode: str, root: Path, allowed: int) -> None:
+    from irc_bridge.lance_store.rows import KeyedTable
+
+    catalog = open_in(mode, root)
+    steps = Steps(root, allowed)
+    for name in ("makedirs", "link", "replace", "unlink", "rmdir"):
+        steps.watch(os, name)
+    steps.watch(shutil, "rmtree")
+    for name in ("create", "insert", "update", "rename", "delete"):
+        steps.watch(KeyedTable, name)
+    change(catalog)
+
+
+def finishes(change: Change, mode: str, root: Path, allowed: int) -> bool:
+    """False when the process was killed on the way."""
+    process = _PROCESSES.Process(target=_run, args=(change, mode, root, allowed))
+    process.start()
+    process.join()
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode == 0

@@ -1,0 +1,207 @@
+"""Whatever anybody changes shows in the next load."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pytest
+
+from contract_tests.directory.opened import (
+    Directory,
+    append,
+    declared,
+    load,
+    names,
+    new_table,
+    open_in,
+    path_of,
+    rows,
+    versions,
+)
+from irc_bridge.catalog.models import Commit, TableInfo, Unchanged
+from irc_bridge.errors import TableNotFound
+
+T = ("t",)
+
+
+def settle(root: Path) -> None:
+    """Makes all folders look as if they were last changed a minute ago."""
+    past = time.time() - 60
+    for folder, _, _ in os.walk(root):
+        os.utime(folder, (past, past))
+
+
+@pytest.fixture
+def settled(catalog: Directory, root: Path) -> TableInfo:
+    info = catalog.create_table(T, new_table())
+    append(info, 1).tags.create("x", 1)
+    settle(root)
+    info = load(catalog, T)
+    assert catalog.is_current(info.token)
+    return info
+
+
+CHANGES: dict[str, Callable[[lance.LanceDataset], object]] = {
+    "a version": lambda dataset: lance.write_dataset(rows(2), dataset, mode="append"),
+    "a property": lambda dataset: dataset.update_metadata({"a": "b"}),
+    "a tag": lambda dataset: dataset.tags.create("y", 2),
+    "a tag moved": lambda dataset: dataset.tags.update("x", 2),
+    "a tag removed": lambda dataset: dataset.tags.delete("x"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_by_another_writer_shows(catalog: Directory, root: Path, settled: TableInfo, change: str) -> None:
+    CHANGES[change](lance.dataset(path_of(settled)))
+    assert not catalog.is_current(settled.token)
+    info = catalog.load_table(T, known=settled.token)
+    assert isinstance(info, TableInfo)
+    assert (info.versions, info.tags, info.properties) != (
+        settled.versions,
+        settled.tags,
+        settled.properties,
+    )
+
+
+def test_an_unchanged_table_is_not_read_again(
+    catalog: Directory, root: Path, settled: TableInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lance, "dataset", None)
+    for _ in range(3):
+        again = catalog.load_table(T, known=settled.token)
+        assert isinstance(again, Unchanged)
+        assert catalog.is_current(again.token)
+
+
+def test_another_table_made_does_not_open_this_one(
+    nested: Directory, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nested.create_table(T, new_table())
+    settle(root)
+    info = load(nested, T)
+    nested.create_table(("other",), declared())
+    assert not nested.is_current(info.token)
+    assert names(nested) == ["other", "t"]
+    monkeypatch.setattr(lance, "dataset", None)
+    again = nested.load_table(T, known=info.token)
+    assert isinstance(again, Unchanged)
+    settle(root / "__manifest")
+    assert not nested.is_current(again.token)
+    settled_again = nested.load_table(T, known=again.token)
+    assert isinstance(settled_again, Unchanged)
+    assert nested.is_current(settled_again.token)
+
+
+def test_an_answer_from_between_two_changes_in_one_tick_is_never_current(catalog: Directory, root: Path) -> None:
+    info = catalog.create_table(T, new_table())
+    versions_folder = Path(path_of(info), "_versions")
+    before = versions_folder.stat()
+    token = load(catalog, T).token
+    append(info, 1)
+    os.utime(versions_folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert not catalog.is_current(token)
+    fresh = catalog.load_table(T, known=token)
+    assert isinstance(fresh, TableInfo)
+    assert versions(fresh) == [1, 2]
+
+
+def test_a_folder_from_the_future_is_never_current(catalog: Directory, root: Path, settled: TableInfo) -> None:
+    future = time.time() + 3600
+    os.utime(Path(path_of(settled), "_versions"), (future, future))
+    token = load(catalog, T).token
+    assert not catalog.is_current(token)
+
+
+def test_the_same_version_made_again_is_another_table(catalog: Directory, root: Path) -> None:
+    for round_ in range(5):
+        info = catalog.create_table(T, new_table(round=str(round_)))
+        append(info, *range(round_ + 1))
+        settle(root)
+        loaded = load(catalog, T)
+        assert loaded.properties["round"] == str(round_)
+        assert [each.summary["total_rows"] for each in loaded.versions] == ["0", str(round_ + 1)]
+        catalog.drop_table(T)
+        assert not catalog.is_current(loaded.token)
+        with pytest.raises(TableNotFound):
+            catalog.load_table(T, known=loaded.token)
+
+
+def test_files_put_in_place_of_the_table_show(catalog: Directory, root: Path, settled: TableInfo) -> None:
+    other = root.parent / "other"
+    lance.write_dataset(rows(7), other).update_metadata({"owner": "bob"})
+    folder = Path(path_of(settled))
+    shutil.rmtree(folder)
+    shutil.move(other, folder)
+    assert not catalog.is_current(settled.token)
+    assert load(catalog, T).properties["owner"] == "bob"
+    assert load(catalog, T).versions[0].summary["total_rows"] == "1"
+
+
+def test_a_declared_table_becomes_one_with_a_version(catalog: Directory, root: Path) -> None:
+    info = catalog.create_table(T, declared())
+    settle(root)
+    token = load(catalog, T).token
+    lance.write_dataset(rows(1), path_of(info))
+    assert not catalog.is_current(token)
+    assert versions(load(catalog, T)) == [1]
+
+
+def test_properties_of_a_declared_table_show(root: Path, mode: str) -> None:
+    one, other = open_in(mode, root), open_in(mode, root)
+    one.create_table(T, declared(a="1"))
+    settle(root)
+    token = load(other, T).token
+    one.commit(T, Commit({"a": "2"}))
+    assert not other.is_current(token)
+    fresh = other.load_table(T, known=token)
+    assert isinstance(fresh, TableInfo)
+    assert fresh.properties["a"] == "2"
+
+
+def test_a_deregistered_and_a_renamed_table_are_not_current(nested: Directory, root: Path) -> None:
+    nested.create_table(T, new_table())
+    settle(root)
+    token = load(nested, T).token
+    assert nested.is_current(token)
+    nested.rename_table(T, ("u",))
+    assert not nested.is_current(token)
+    settle(root)
+    token = load(nested, ("u",)).token
+    nested.deregister_table(("u",))
+    assert not nested.is_current(token)
+
+
+def test_versions_removed_by_a_cleanup_leave(catalog: Directory, root: Path) -> None:
+    info = catalog.create_table(T, new_table())
+    for each in range(4):
+        dataset = append(info, each)
+    dataset.tags.create("second", 2)
+    assert versions(load(catalog, T)) == [1, 2, 3, 4, 5]
+    dataset.cleanup_old_versions(retain_versions=1, error_if_tagged_old_versions=False)
+    assert versions(load(catalog, T)) == [2, 5]
+    append(info, 9)
+    assert versions(load(catalog, T)) == [2, 5, 6]
+
+
+def test_any_token_of_another_kind_is_not_current(catalog: Directory) -> None:
+    assert not catalog.is_current(("not", "a", "token"))
+    assert not catalog.is_current(None)
+
+
+def test_a_probe_takes_microseconds(catalog: Directory, root: Path, settled: TableInfo) -> None:
+    rounds = []
+    for _ in range(7):
+        start = time.perf_counter()
+        for _ in range(1000):
+            catalog.is_current(settled.token)
+        rounds.append((time.perf_counter() - start) * 1000)
+    stats = []
+    for _ in range(7):
+        start = time.perf_counter()
+        for _ in range(1000):
+            os.stat(root)  # noqa: PTH116
+        stats.append((time.perf_counter() - start) * 1000)
+    assert min(rounds) < 12 * min(stats)
