@@ -82,7 +82,7 @@ def namespace(world: World, client: Client, name: str) -> tuple[str, ...]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts servers of this test alone: `start(configuration)` or `start(arguments=[...])`."""
+    """Starts servers of this test alone, each in a folder of its own, which arguments name as {cwd}."""
     with ExitStack() as stack:
 
         def start_server(configuration: str = "", arguments: tuple[str, ...] = (), **more: Any) -> Server:
@@ -90,6 +90,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
             folder.mkdir()
             if configuration:
                 (folder / "irc-bridge.toml").write_text(configuration)
-            return stack.enter_context(Server(*arguments, "--port", "0", cwd=folder, **more))
+            named = [argument.replace("{cwd}", str(folder)) for argument in arguments]
+            return stack.enter_context(Server(*named, "--port", "0", cwd=folder, **more))
 
         yield start_server

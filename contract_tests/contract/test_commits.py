@@ -109,6 +109,25 @@ class TestProperties:
         assert statuses.count(200) > 0
         assert open_table(location).version == 1 + statuses.count(200)
 
+    def test_other_writers_go_on_meanwhile(self, bridge: Bridge, place: Place, name: str) -> None:
+        location = bridge.client.create_table(place, name)["metadata"]["location"]
+        schema = open_table(location).schema
+
+        def append(_: int) -> None:
+            write(folder_of(location), rows(1).cast(schema), mode="append")
+
+        def set_one(number: int) -> None:
+            with bridge.server.client() as client:
+                assert_ok(commit(client, place, name, set_properties(**{f"key{number}": "set"})))
+
+        with ThreadPoolExecutor(4) as pool:
+            futures = [pool.submit(each, number) for number in range(8) for each in (append, set_one)]
+            assert [future.exception() for future in futures] == [None] * 16
+        metadata = bridge.client.metadata(place, name)
+        assert metadata["current-snapshot-id"] == 17
+        assert {f"key{number}" for number in range(8)} <= set(metadata["properties"])
+        assert open_table(location).count_rows() == 8
+
 
 class TestRequirements:
     @pytest.fixture

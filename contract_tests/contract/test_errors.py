@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contract_tests.conftest import Start
 from contract_tests.worlds.bridge import (
     SCHEMA,
     Client,
@@ -172,6 +173,15 @@ class TestLimit:
     def test_the_server_goes_on(self, bridge: Bridge, client: Client) -> None:
         self.post(bridge, b"Content-Length: 99999999999", b"")
         assert client.get("namespaces").status_code == 200
+
+
+@pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413)])
+def test_the_limit_is_a_setting(start: Start, tmp_path: Path, size: int, status: int) -> None:
+    limited = "[server]\nmax_body_bytes = 1000\n" + COMPATIBLE.configuration(tmp_path / "tables")
+    body = b'{"namespace": ["a"], "properties": {"a": "%s"}}'
+    with start(limited).client() as client:
+        response = client.post("namespaces", data=body % (b"x" * (size + 2 - len(body))))
+        assert response.status_code == status, response.text
 
 
 class TestCrash:

@@ -1,5 +1,6 @@
 import re
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,23 @@ class TestHealth:
             assert any(len(str(value).split()) > 2 for value in checks["west"].values())
             assert client.get("/health/live").status_code == 200
             assert client.tables(("default",)) == ["t"]
+
+
+class TestEnd:
+    """Ctrl-C ends the server within seconds; every fixture that starts one checks it too."""
+
+    @pytest.mark.parametrize("workers", ["1", "2"])
+    def test_requests_under_way_included(self, start: Start, tmp_path: Path, workers: str) -> None:
+        server = start(arguments=(str(tmp_path / "tables"), "--workers", workers))
+        half = b"POST /v1/main/namespaces HTTP/1.1\r\nHost: bridge\r\nContent-Length: 100\r\n\r\n{"
+        address = ("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
+        with server.client() as client, socket.create_connection(address) as connection:
+            assert client.get("namespaces").status_code == 200
+            connection.sendall(half)
+            assert client.get("namespaces").status_code == 200
+            assert server.stop(), server.text()
+        assert server.process.returncode in (0, 130)
+        assert "Traceback" not in server.text()
 
 
 @ONE_WORLD

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from contract_tests.contract.tables import ROOT, Place, absent, create
+from contract_tests.conftest import Start
+from contract_tests.contract.tables import PURGE, ROOT, Place, absent, create
 from contract_tests.worlds.bridge import (
     SCHEMA,
     Client,
@@ -63,6 +64,24 @@ class TestLocation:
         body = {"name": name, "schema": SCHEMA, "location": f"{bridge.root}/{name}"}
         assert_error(create(client, place, body), 400, "BadRequestException", names=name)
         assert absent(client, place, name)
+
+    @pytest.mark.needs("chosen location")
+    def test_a_purge_takes_only_what_is_its_own(self, bridge: Bridge, place: Place, name: str) -> None:
+        client = bridge.client
+        for each in ("a", "ab"):
+            client.create_table(place, f"{name}_{each}", location=f"{bridge.root}/{name}_deep/{each}")
+        (bridge.root / f"{name}_deep" / "notes.txt").write_text("mine")
+        assert client.delete(table_path(place, f"{name}_a"), params=PURGE).status_code == 204
+        assert client.metadata(place, f"{name}_ab")["current-snapshot-id"] == 1
+        assert sorted(each.name for each in (bridge.root / f"{name}_deep").iterdir()) == ["ab", "notes.txt"]
+
+    @pytest.mark.parametrize("way", ["file://{cwd}/tables", "{cwd}/tables/", "tables", "./tables"])
+    def test_three_ways_to_name_the_root(self, start: Start, way: str) -> None:
+        server = start(arguments=(way,))
+        with server.client() as client:
+            location = client.create_table(ROOT, "t")["metadata"]["location"]
+        assert location == (server.cwd / "tables" / "t.lance").as_uri()
+        assert folder_of(location).is_dir()
 
     def test_every_location_has_the_same_form(self, bridge: Bridge, place: Place, name: str) -> None:
         created = bridge.client.create_table(place, name)["metadata"]["location"]

@@ -114,6 +114,24 @@ class TestHistory:
             "four": {"snapshot-id": 4, "type": "tag"},
         }
 
+    def test_a_tag_named_main_does_not_hide_the_table(self, client: Client, place: Place, name: str) -> None:
+        with_history(client, place, name).tags.create("main", 1)
+        for query in ("all", "refs"):
+            metadata = client.metadata(place, name, snapshots=query)
+            assert metadata["refs"]["main"] == {"snapshot-id": 5, "type": "branch"}
+            assert metadata["current-snapshot-id"] == 5
+
+    def test_branches_of_lance_stay_out(self, client: Client, place: Place, name: str) -> None:
+        table = with_history(client, place, name)
+        branch = table.create_branch("side")
+        branch.insert(rows(2).append_column("twice", pa.array([1, 1])).cast(branch.schema))
+        table.tags.create("aside", ("side", branch.latest_version))
+        for query, listed in (("all", [1, 2, 3, 4, 5]), ("refs", [2, 4, 5])):
+            metadata = client.metadata(place, name, snapshots=query)
+            assert set(metadata["refs"]) == {"main", "two", "four"}
+            assert [each["snapshot-id"] for each in metadata["snapshots"]] == listed
+            assert metadata["refs"]["main"]["snapshot-id"] == 5
+
     @pytest.mark.parametrize("value", ["", "ALL", "none", "all,refs"])
     def test_any_other_choice_is_refused(self, client: Client, place: Place, name: str, value: str) -> None:
         client.create_table(place, name)

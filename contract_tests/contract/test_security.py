@@ -164,6 +164,10 @@ class TestVending:
             for response in (asked, credentials):
                 if vends:
                     assert "no-store" in response.headers["Cache-Control"]
+            signing = {"X-Iceberg-Access-Delegation": "remote-signing"}
+            assert SECRET not in client.get(table_path(PLACE, "t"), headers=signing).text
+            both = {"X-Iceberg-Access-Delegation": "remote-signing,vended-credentials"}
+            assert (SECRET in client.get(table_path(PLACE, "t"), headers=both).text) == vends
             location = asked.json()["metadata"]["location"]
             for each in credentials.json()["storage-credentials"]:
                 assert location.startswith(each["prefix"])

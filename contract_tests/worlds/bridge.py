@@ -143,6 +143,7 @@ class Server:
 
     def __init__(self, *arguments: str | Path, cwd: Path, environment: Mapping[str, str] | None = None) -> None:
         own = {name: value for name, value in os.environ.items() if not name.startswith("IRC_BRIDGE__")}
+        self.cwd = cwd
         self.log: list[str] = []
         self._said = threading.Condition()
         self._ended = False

@@ -1,3 +1,4 @@
+import errno
 import os
 import shutil
 import time
@@ -13,6 +14,9 @@ from irc_bridge.lance_store.storage import FileEntry
 STAGED = ".irc-bridge-staged-"
 _SETTLED_NS = 50_000_000
 """A folder changed within this time may change again without a new time stamp."""
+
+_SWEEPS = 3
+"""A writer that does not know of the drop may write once more while the folder is deleted."""
 
 _Identity = tuple[int, int, int] | None
 
@@ -94,16 +98,19 @@ class LocalStorage:
             os.unlink(absolute)
         self._prune(os.path.dirname(absolute))
 
-    def delete_tree(self, path: str, last: str) -> None:
+    def delete_tree(self, path: str, last: tuple[str, ...]) -> None:
         absolute = self._absolute(path)
         with _errors("delete", absolute):
             if os.path.islink(absolute):
                 os.unlink(absolute)
                 return
-            for name in sorted(self._all_names(absolute), key=lambda name: name == last):
-                _remove(f"{absolute}/{name}")
-            with suppress(OSError):
-                os.rmdir(absolute)
+            for _ in range(_SWEEPS):
+                for name in sorted(self._all_names(absolute), key=lambda name: _place(name, last)):
+                    _remove(f"{absolute}/{name}")
+                with suppress(OSError):
+                    os.rmdir(absolute)
+                if not os.path.isdir(absolute):
+                    return
 
     def folder_stamp(self, path: str) -> Hashable | None:
         return _settled((_stat(self._absolute(path)),))
@@ -173,17 +180,23 @@ def _settled(stamp: tuple[_Identity, ...]) -> tuple[_Identity, ...] | None:
     return stamp if newest + _SETTLED_NS < time.time_ns() else None
 
 
+def _place(name: str, last: tuple[str, ...]) -> int:
+    return last.index(name) if name in last else -1
+
+
 def _remove(absolute: str) -> None:
     with _nothing_if_absent():
         if os.path.isdir(absolute) and not os.path.islink(absolute):
-            shutil.rmtree(absolute, onerror=_ignore_absent)
+            shutil.rmtree(absolute, onerror=_ignore_others)
         else:
             os.unlink(absolute)
 
 
-def _ignore_absent(_function: object, _path: str, error: tuple[object, BaseException, object]) -> None:
-    if not isinstance(error[1], FileNotFoundError):
-        raise error[1]
+def _ignore_others(_function: object, _path: str, error: tuple[object, BaseException, object]) -> None:
+    """What another process removed before, and the folder into which one just wrote."""
+    gone = error[1]
+    if not isinstance(gone, OSError) or gone.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+        raise gone
 
 
 def _nothing_if_absent() -> suppress:

@@ -90,13 +90,13 @@ class ObjectStorage:
         with self._errors("delete", path):
             self._delete([path])
 
-    def delete_tree(self, path: str, last: str) -> None:
+    def delete_tree(self, path: str, last: tuple[str, ...]) -> None:
         with self._errors("delete", path):
             paths = [each["path"] for chunk in self._store.list(path + "/") for each in chunk]
-            ending = f"{path}/{last}"
-            self._delete([each for each in paths if each != ending])
-            if ending in paths:
-                self._delete([ending])
+            endings = [f"{path}/{name}" for name in last]
+            self._delete([each for each in paths if each not in endings])
+            for ending in endings:
+                self._delete([ending] if ending in paths else [])
 
     def folder_stamp(self, path: str) -> Hashable | None:
         listed = self._listed(path)

@@ -51,8 +51,8 @@ class Storage(Protocol):
 
     def delete(self, path: str) -> None: ...
 
-    def delete_tree(self, path: str, last: str) -> None:
-        """Everything in the folder, the file `last` after all others."""
+    def delete_tree(self, path: str, last: tuple[str, ...]) -> None:
+        """Everything in the folder, the files `last` after all others and in that order."""
 
     def folder_stamp(self, path: str) -> Hashable | None:
         """Changes when something in the folder is added, removed or replaced; None while a change that happens

@@ -204,9 +204,8 @@ def _first_manifest(schema: pa.Schema, data_storage_version: StorageVersion) -> 
         table = Path(folder, "table")
         try:
             with lance_errors(folder):
-                lance.write_dataset(
-                    schema.empty_table(), table, mode="create", data_storage_version=data_storage_version
-                )
+                rows = pa.RecordBatchReader.from_batches(schema, [])
+                lance.write_dataset(rows, table, mode="create", data_storage_version=data_storage_version)
         except BrokenTable as error:
             cause = error.__cause__ or error
             raise InvalidInput(f"Lance cannot store this schema: {first_line(cause)}") from error

@@ -15,9 +15,7 @@ _OPERATIONS = {
     "Project": Operation.REPLACE,
     "ReserveFragments": Operation.REPLACE,
     "Rewrite": Operation.REPLACE,
-    "UpdateBases": Operation.REPLACE,
     "UpdateConfig": Operation.REPLACE,
-    "UpdateMemWalState": Operation.REPLACE,
 }
 
 _COUNTS = {

@@ -21,7 +21,7 @@ from irc_bridge.catalog.models import (
     TableInfo,
     Unchanged,
 )
-from irc_bridge.errors import BrokenTable, InvalidInput
+from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
@@ -57,12 +57,7 @@ class FolderCatalog:
     def load_table(
         self, table: Levels, history: History = History.ALL, known: Hashable | None = None
     ) -> TableInfo | Unchanged:
-        try:
-            return self._loader.load(self._find(table), history, known)
-        except BrokenTable:
-            # dropped between finding and reading it: then it is not found any more
-            self._find(table)
-            raise
+        return self._loader.load_found(lambda: self._find(table), history, known)
 
     def is_current(self, token: Hashable) -> bool:
         return isinstance(token, Token) and self._loader.files_are_current(token)
@@ -86,6 +81,10 @@ class FolderCatalog:
             if not self._folders.reserve(path, {}):
                 self._tables.undo_create(path)
                 raise table_exists(table)
+            if not self._folders.is_whole(path, declared=False):
+                self._tables.undo_create(path)
+                self._folders.unreserve(path)
+                raise table_exists(table, ", and is being dropped: try again")
         return self._info(table)
 
     def deregister_table(self, table: Levels) -> None:

@@ -70,6 +70,11 @@ class Folders:
             return FolderState.TABLE
         return FolderState.NOTHING
 
+    def is_whole(self, path: str, *, declared: bool) -> bool:
+        """False while, or after, somebody drops or deregisters what lay in the folder before."""
+        has_it = self.is_reserved(path) if declared else self.has_version(path)
+        return has_it and self.state(path) is FolderState.TABLE
+
     def has_version(self, path: str) -> bool:
         return any(version_of(name) for name in self._storage.names(f"{path}/{VERSIONS}"))
 
@@ -114,7 +119,7 @@ class Folders:
             )
 
     def remove(self, path: str) -> None:
-        self._storage.delete_tree(path, last=DEREGISTERED)
+        self._storage.delete_tree(path, last=(RESERVED, DEREGISTERED))
 
 
 def properties_of(text: str | bytes | None) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """From the folder of a table to what a catalog answers about it."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
 from irc_bridge.errors import BrokenTable
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
+
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,16 @@ class Loader:
         self._tables = tables
         self._folders = folders
 
-    def load(self, found: Found, history: History, known: Hashable | None = None) -> TableInfo | Unchanged:
+    def load_found(
+        self, find: Callable[[], Found], history: History, known: Hashable | None
+    ) -> TableInfo | Unchanged:
+        for _ in range(_ATTEMPTS - 1):
+            # a table that is dropped between finding and reading it looks broken, and is not found again
+            with suppress(BrokenTable):
+                return self._load(find(), history, known)
+        return self._load(find(), history, known)
+
+    def _load(self, found: Found, history: History, known: Hashable | None) -> TableInfo | Unchanged:
         files = self._storage.table_stamp(found.path)
         row = None if found.row is None else tuple(found.row.items())
         token = Token(found.names, found.path, row, files)

@@ -18,7 +18,7 @@ from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest import TABLE, Row, Snapshot, metadata_text, values
 from irc_bridge.backends.directory.manifest_reads import ManifestReads
 from irc_bridge.backends.directory.name_errors import no_table, table_exists
-from irc_bridge.backends.directory.names import is_valid, object_id, require_valid_table
+from irc_bridge.backends.directory.names import is_valid, levels, object_id, require_valid_table
 from irc_bridge.backends.directory.namespaces import (
     confirm_parent,
     delete_row,
@@ -28,6 +28,7 @@ from irc_bridge.backends.directory.namespaces import (
 from irc_bridge.backends.directory.registering import registered_folder
 from irc_bridge.catalog.models import Commit, Levels, NewTable, PropertyChanges, TableInfo
 from irc_bridge.errors import (
+    BrokenTable,
     Conflict,
     InvalidInput,
     NamespaceNotFound,
@@ -36,6 +37,8 @@ from irc_bridge.errors import (
     TableNotFound,
 )
 from irc_bridge.lance_store.rows import KeyedTable
+
+_BEING_DROPPED = ", and is being dropped: try again"
 
 
 class ManifestCatalog(ManifestReads):
@@ -66,7 +69,15 @@ class ManifestCatalog(ManifestReads):
             if not self._tables.create(path, new.schema, properties):
                 raise self._taken(table, path)
             self._insert(table, path, {}, lambda: self._tables.undo_create(path))
-        return self._info(table)
+        if not self._folders.is_whole(path, declared=new.schema is None):
+            self._forget_row(table, path)
+            raise table_exists(table, _BEING_DROPPED)
+        try:
+            return self._info(table)
+        except BrokenTable:
+            if self._folders.is_lance(path):
+                raise
+            raise table_exists(table, _BEING_DROPPED) from None
 
     def deregister_table(self, table: Levels) -> None:
         self._hide(self._find(table))
@@ -85,6 +96,7 @@ class ManifestCatalog(ManifestReads):
             self._hide(found)
         self._folders.remove(path)
         self._tables.forget(path)
+        self._forget_rows_of_nothing(path)
 
     def register_table(self, table: Levels, location: str) -> TableInfo:
         require_valid_table(table)
@@ -103,7 +115,7 @@ class ManifestCatalog(ManifestReads):
         found = self._find(source)
         self._require_free(self._manifest.snapshot(), destination)
         if found.row is None:
-            with suppress(TableAlreadyExists):
+            with suppress(TableAlreadyExists, InvalidInput):
                 self._insert(source, found.path, self._folders.kept(found.path), lambda: None)
         self._switch(source, destination, found.path)
         try:
@@ -198,16 +210,26 @@ class ManifestCatalog(ManifestReads):
         if found.row is None:
             return
 
-        def delete(snapshot: Snapshot, rows: KeyedTable) -> None:
-            self._require_row(snapshot, found.table, found.path)
-            delete_row(snapshot, rows, object_id(found.table))
-
         try:
-            self._manifest.change(delete)
+            self._forget_row(found.table, found.path)
         except TableNotFound:
             if marked:
                 self._folders.register(found.path)
             raise
+
+    def _forget_rows_of_nothing(self, path: str) -> None:
+        """A table made of the same name while its folder was deleted has lost its files too."""
+        for holder in self._manifest.snapshot().holders(path):
+            if not self._folders.is_lance(path):
+                with suppress(TableNotFound):
+                    self._forget_row(levels(holder), path)
+
+    def _forget_row(self, table: Levels, path: str) -> None:
+        def delete(snapshot: Snapshot, rows: KeyedTable) -> None:
+            self._require_row(snapshot, table, path)
+            delete_row(snapshot, rows, object_id(table))
+
+        self._manifest.change(delete)
 
     def _switch(self, old: Levels, new: Levels, path: str) -> None:
         def switch(snapshot: Snapshot, rows: KeyedTable) -> None:

@@ -13,7 +13,6 @@ from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id
 from irc_bridge.backends.directory.namespaces import require_namespace
 from irc_bridge.backends.directory.paging import page_of
 from irc_bridge.catalog.models import EVERYTHING, History, Levels, Page, PageRequest, TableInfo, Unchanged
-from irc_bridge.errors import BrokenTable
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
@@ -61,14 +60,7 @@ class ManifestReads:
     def load_table(
         self, table: Levels, history: History = History.ALL, known: Hashable | None = None
     ) -> TableInfo | Unchanged:
-        found = self._find(table)
-        try:
-            return self._loader.load(found, history, known)
-        except BrokenTable:
-            # dropped between finding and reading it: then it is not found any more
-            if self._find(table).path == found.path:
-                raise
-            return self.load_table(table, history, known)
+        return self._loader.load_found(lambda: self._find(table), history, known)
 
     def is_current(self, token: Hashable) -> bool:
         return (

@@ -15,6 +15,10 @@ def object_id(levels: Levels) -> str:
     return DELIMITER.join(levels)
 
 
+def levels(object_id: str) -> Levels:
+    return tuple(object_id.split(DELIMITER))
+
+
 def dotted(levels: Levels) -> str:
     return ".".join(levels)
 
