@@ -25,7 +25,7 @@ from contract_tests.translation.strategies import table, table_infos, version
 from contract_tests.translation.tables import COUNT, DECLARED, HISTORY, NUMBER, TABLES, TERM, VECTORS, WORD
 from irc_bridge.catalog.models import TABLE_UUID, Field, TableInfo
 from irc_bridge.translation.identity import table_uuid
-from irc_bridge.translation.metadata import last_column_id, table_metadata
+from irc_bridge.translation.metadata import table_metadata
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -144,16 +144,17 @@ def test_the_latest_schema_keeps_id_1_when_a_column_comes(tmp_path: Path) -> Non
     assert [snapshot["schema-id"] for snapshot in after["snapshots"]] == [2, 1]
 
 
-def test_element_ids_do_not_count_for_the_last_column_id() -> None:
+def test_the_last_column_id_counts_the_items_of_vectors() -> None:
     vector = Field(0, "v", pa.list_(pa.float32(), 4), True, {}, (NUMBER,))
     info = table(replace(version(1), schema=(vector, TERM), max_field_id=1))
 
-    assert last_column_id(info) == sent(info)["last-column-id"] == 2
+    assert sent(info)["last-column-id"] == 100_000_001
 
 
 def test_the_last_column_id_counts_columns_of_older_versions() -> None:
-    assert last_column_id(table(replace(version(1), max_field_id=5), replace(version(2), max_field_id=3))) == 6
-    assert last_column_id(table()) == 0
+    older, latest = replace(version(1), max_field_id=5), replace(version(2), max_field_id=3)
+    assert sent(table(older, latest))["last-column-id"] == 6
+    assert sent(table())["last-column-id"] == 0
 
 
 @pytest.mark.parametrize(

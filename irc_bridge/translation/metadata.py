@@ -28,7 +28,7 @@ def table_metadata(info: TableInfo) -> TableMetadataV2:
         location=info.location,
         table_uuid=table_uuid(info),
         last_updated_ms=max([info.updated_ms, *(snapshot.timestamp_ms for snapshot in history[-1:])]),
-        last_column_id=last_column_id(info),
+        last_column_id=last_column_id(info, schemas),
         schemas=schemas,
         current_schema_id=CURRENT_SCHEMA_ID,
         partition_specs=[UNPARTITIONED_PARTITION_SPEC],
@@ -43,9 +43,10 @@ def table_metadata(info: TableInfo) -> TableMetadataV2:
     )
 
 
-def last_column_id(info: TableInfo) -> int:
-    """The highest id ever given to a column: the next one gets the id that Lance will give it too."""
-    return max((version.max_field_id + 1 for version in info.versions), default=0)
+def last_column_id(info: TableInfo, schemas: Sequence[Schema]) -> int:
+    """The highest id ever given: by Lance, or to the items of a fixed-size list, to which Lance gives none."""
+    by_lance = (version.max_field_id + 1 for version in info.versions)
+    return max([*by_lance, *(schema.highest_field_id for schema in schemas)])
 
 
 def _schemas(versions: Sequence[TableVersion], current: Schema) -> tuple[list[Schema], dict[int, int]]:
