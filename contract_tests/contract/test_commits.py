@@ -181,21 +181,6 @@ class TestRequirements:
         assert_error(response, 409, "CommitFailedException", "AlreadyExistsException")
         assert client.metadata(place, name) == metadata
 
-    def test_of_many_that_want_the_same_version_one_wins(
-        self, bridge: Bridge, place: Place, name: str, metadata: Any
-    ) -> None:
-        requirement = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 2}
-
-        def set_one(number: int) -> int:
-            with bridge.server.client() as client:
-                change = set_properties(**{f"key{number}": "set"})
-                status: int = commit(client, place, name, change, requirements=[requirement]).status_code
-                return status
-
-        with ThreadPoolExecutor(8) as pool:
-            assert sorted(pool.map(set_one, range(16))) == [200] + [409] * 15
-        assert bridge.client.metadata(place, name)["current-snapshot-id"] == 3
-
 
 @ONE_WORLD
 class TestRefused:
@@ -320,7 +305,7 @@ class TestStagedCreate:
         assert_error(self.finish(client, place, name, elsewhere), 400, "BadRequestException", names="ocation")
         partitioned = {
             "action": "add-spec",
-            "spec": {"fields": [{"source-id": 1, "transform": "identity", "name": "id"}]},
+            "spec": {"fields": [{"source-id": 1, "transform": "identity", "name": "id", "field-id": 1000}]},
         }
         response = self.finish(client, place, name, staged, partitioned)
         assert_error(response, 400, "BadRequestException", names="partition")
@@ -329,14 +314,17 @@ class TestStagedCreate:
         assert client.head(table_path(place, name)).status_code == 404
 
 
-def test_transactions_over_tables_are_not_offered(client: Client, place: Place, name: str) -> None:
-    before = client.create_table(place, name)["metadata"]
-    change = {
-        "identifier": {"namespace": place, "name": name},
-        "requirements": [],
-        "updates": [set_properties(a="1")],
-    }
-    response = client.post("transactions/commit", json={"table-changes": [change]})
-    message = assert_error(response, 400)
-    assert len(message.split()) > 3
-    assert client.metadata(place, name) == before
+def test_a_transaction_is_over_one_table(client: Client, place: Place, name: str) -> None:
+    def change(table: str) -> dict[str, Any]:
+        identifier = {"namespace": place, "name": table}
+        return {"identifier": identifier, "requirements": [], "updates": [set_properties(a="1")]}
+
+    before = [client.create_table(place, each)["metadata"] for each in (name, f"{name}_2")]
+    both = {"table-changes": [change(name), change(f"{name}_2")]}
+    message = assert_error(client.post("transactions/commit", json=both), 400)
+    assert "one table" in message
+    assert [client.metadata(place, each) for each in (name, f"{name}_2")] == before
+
+    response = client.post("transactions/commit", json={"table-changes": [change(name)]})
+    assert (response.status_code, response.content) == (204, b"")
+    assert client.metadata(place, name)["properties"]["a"] == "1"

@@ -121,6 +121,13 @@ class TestHistory:
             assert metadata["refs"]["main"] == {"snapshot-id": 5, "type": "branch"}
             assert metadata["current-snapshot-id"] == 5
 
+    @pytest.mark.parametrize("tag", ["v1.0", "a-b_c", "ärger", "版本"])
+    def test_any_tag_that_lance_allows(self, client: Client, place: Place, name: str, tag: str) -> None:
+        with_history(client, place, name).tags.create(tag, 2)
+        for query in ("all", "refs"):
+            refs = client.metadata(place, name, snapshots=query)["refs"]
+            assert refs[tag] == {"snapshot-id": 2, "type": "tag"}
+
     def test_branches_of_lance_stay_out(self, client: Client, place: Place, name: str) -> None:
         table = with_history(client, place, name)
         branch = table.create_branch("side")

@@ -95,6 +95,9 @@ class TestCreate:
         [
             ({"id": 2, "name": "id", "type": "string", "required": False}, "id"),
             ({"id": 2, "name": "odd", "type": "no-such-type", "required": False}, "no-such-type"),
+            ({"id": 2, "name": "odd", "type": "decimal(39, 2)", "required": False}, "39"),
+            ({"id": 2, "name": "odd", "type": "timestamp_ns", "required": False}, "timestamp_ns"),
+            ({"id": 2, "name": "odd", "type": {"type": "list"}, "required": False}, "element"),
         ],
     )
     def test_a_schema_that_cannot_be(

@@ -44,7 +44,7 @@ def _run(change: Change, mode: str, root: Path, allowed: int) -> None:
 
     catalog = open_in(mode, root)
     steps = Steps(root, allowed)
-    for name in ("makedirs", "link", "replace", "unlink", "rmdir"):
+    for name in ("makedirs", "link", "replace", "rename", "unlink", "rmdir"):
         steps.watch(os, name)
     steps.watch(shutil, "rmtree")
     for name in ("create", "insert", "update", "rename", "delete"):

@@ -298,8 +298,10 @@ def test_storage_options_are_handed_out(root: Path, mode: str) -> None:
     assert catalog.storage_options(T) == {"region": "us-west-2"}
 
 
-def test_check_needs_a_root(catalog: Directory, root: Path) -> None:
+def test_a_root_may_be_made_later_but_must_be_a_folder(catalog: Directory, root: Path) -> None:
     catalog.check()
     root.rmdir()
+    catalog.check()
+    root.write_text("no folder")
     with pytest.raises(Exception, match=str(root)):
         catalog.check()

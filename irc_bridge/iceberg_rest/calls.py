@@ -108,7 +108,7 @@ class Call:
         return PageRequest(names.name_of_page_token(token) if token else None, limit)
 
     def read(self, model: type[Model]) -> Model:
-        return read_body(self.body, model.model_validate)
+        return _read(_json(self.body), model)
 
     def _namespace(self, decoded: str) -> Levels:
         literal, again = names.split(decoded), names.split(names.decode_again(decoded))
@@ -125,14 +125,23 @@ def _exists(exists: Callable[[Levels], bool], levels: Levels) -> bool:
         return False
 
 
-def read_body(body: bytes, validate: Callable[[object], Model]) -> Model:
+def _json(body: bytes) -> object:
     try:
         content = json.loads(body)
         json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is no text
-        return validate(content)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"The request body is not JSON: {error}") from None
+    return content
+
+
+def _read(content: object, model: type[Model]) -> Model:
+    try:
+        return model.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "body"
         raise InvalidInput(f"Invalid request body: {field}: {first['msg']}") from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"The request body is not JSON: {error}") from None
+    except KeyError as error:
+        raise InvalidInput(f"Invalid request body: {error.args[0]}: Field required") from None
+    except Exception as error:  # noqa: BLE001 - pyiceberg's models raise errors of their own
+        raise InvalidInput(f"Invalid request body: {error}") from None

@@ -1,6 +1,6 @@
 """Table properties as clients send them: checked, and without what is not theirs to keep."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from irc_bridge.catalog.models import MANAGED_BY, TABLE_TYPE
 from irc_bridge.errors import InvalidInput
@@ -24,6 +24,11 @@ def kept(properties: Mapping[str, str]) -> dict[str, str]:
 def check_format_version(version: str) -> None:
     if version not in ("1", "2"):
         raise InvalidInput(f"Lance tables appear in format version 2: {FORMAT_VERSION} cannot be {version}")
+
+
+def refuse_layout(what: str, fields: Sequence[object] | None) -> None:
+    if fields:
+        raise InvalidInput(f"Lance tables are neither partitioned nor sorted: the {what} must have no fields")
 
 
 def check_keys(keys: Iterable[str]) -> None:

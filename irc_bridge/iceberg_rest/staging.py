@@ -65,10 +65,10 @@ def _new_table(updates: tuple[TableUpdate, ...]) -> NewTable:
                 wanted |= properties.kept(update.updates)
             case UpgradeFormatVersionUpdate():
                 properties.check_format_version(str(update.format_version))
-            case AddPartitionSpecUpdate() if not update.spec.fields:
-                pass
-            case AddSortOrderUpdate() if not update.sort_order.fields:
-                pass
+            case AddPartitionSpecUpdate():
+                properties.refuse_layout("partition spec", update.spec.fields)
+            case AddSortOrderUpdate():
+                properties.refuse_layout("sort order", update.sort_order.fields)
             case _ if not isinstance(update, SAID_BY_OTHERS):
                 raise InvalidInput(f"A Lance table cannot be created with the update {update.action}")
     if schema is None:

@@ -1,5 +1,3 @@
-from typing import Any
-
 from pyiceberg.schema import Schema
 from pyiceberg.types import StringType
 from starlette.responses import Response
@@ -29,8 +27,8 @@ def list_tables(call: Call) -> Response:
 
 def create_table(call: Call) -> Response:
     request = call.read(CreateTableRequest)
-    _refuse_layout("partition-spec", request.partition_spec)
-    _refuse_layout("write-order", request.write_order)
+    properties.refuse_layout("partition spec", (request.partition_spec or {}).get("fields"))
+    properties.refuse_layout("sort order", (request.write_order or {}).get("fields"))
     schema = None if _is_dummy(request) else to_arrow(request.table_schema)
     new = NewTable(properties.kept(request.properties), request.location, schema)
     table = call.identifier(call.namespace, request.name)
@@ -42,11 +40,6 @@ def create_table(call: Call) -> Response:
 def _staged(call: Call, table: Identifier, new: NewTable, schema: Schema) -> Response:
     metadata = staged_metadata(call, table, new, schema).model_dump_json()
     return replies.ok_bytes(f'{{"metadata":{metadata},"config":{{}}}}'.encode())
-
-
-def _refuse_layout(field: str, value: dict[str, Any] | None) -> None:
-    if value and value.get("fields"):
-        raise InvalidInput(f"{field} must have no fields: Lance tables are neither partitioned nor sorted")
 
 
 def drop_table(call: Call) -> Response:

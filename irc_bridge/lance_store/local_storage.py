@@ -12,11 +12,10 @@ from irc_bridge.lance_store.locations import file_uri, local_path, scheme_of
 from irc_bridge.lance_store.storage import FileEntry
 
 STAGED = ".irc-bridge-staged-"
+TRASH = ".irc-bridge-dropped"
+_ABANDONED_S = 60
 _SETTLED_NS = 50_000_000
 """A folder changed within this time may change again without a new time stamp."""
-
-_SWEEPS = 3
-"""A writer that does not know of the drop may write once more while the folder is deleted."""
 
 _Identity = tuple[int, int, int] | None
 
@@ -98,19 +97,17 @@ class LocalStorage:
             os.unlink(absolute)
         self._prune(os.path.dirname(absolute))
 
-    def delete_tree(self, path: str, last: tuple[str, ...]) -> None:
+    def delete_tree(self, path: str, marker: str | None) -> None:
         absolute = self._absolute(path)
         with _errors("delete", absolute):
             if os.path.islink(absolute):
                 os.unlink(absolute)
                 return
-            for _ in range(_SWEEPS):
-                for name in sorted(self._all_names(absolute), key=lambda name: _place(name, last)):
-                    _remove(f"{absolute}/{name}")
-                with suppress(OSError):
-                    os.rmdir(absolute)
-                if not os.path.isdir(absolute):
-                    return
+            moved = self._moved_away(absolute)
+            if moved is not None and marker is not None and not os.path.exists(f"{moved}/{marker}"):
+                # made again by somebody else after another process dropped it
+                os.rename(moved, absolute)
+            self._empty_trash(moved)
 
     def folder_stamp(self, path: str) -> Hashable | None:
         return _settled((_stat(self._absolute(path)),))
@@ -138,11 +135,28 @@ class LocalStorage:
                 os.rmdir(folder)
                 folder = os.path.dirname(folder)
 
-    @staticmethod
-    def _all_names(absolute: str) -> list[str]:
+    def _moved_away(self, absolute: str) -> str | None:
+        """Where the folder is now, out of the way of who makes it again. None when there was none."""
+        moved = f"{self._prefix}{TRASH}/{uuid4().hex}"
+        while os.path.isdir(absolute):
+            # another process may remove the trash, or move the folder first
+            with suppress(FileNotFoundError):
+                os.makedirs(os.path.dirname(moved), exist_ok=True)
+                os.rename(absolute, moved)
+                return moved
+        return None
+
+    def _empty_trash(self, moved: str | None) -> None:
+        """Deletes the folder and those that processes left who died here."""
+        trash = f"{self._prefix}{TRASH}"
         with _nothing_if_absent():
-            return os.listdir(absolute)
-        return []
+            for name in os.listdir(trash):
+                folder = f"{trash}/{name}"
+                with _nothing_if_absent():
+                    if folder == moved or os.stat(folder).st_ctime < time.time() - _ABANDONED_S:
+                        _remove_tree(folder)
+            with suppress(OSError):
+                os.rmdir(trash)
 
 
 def _put(absolute: str, data: bytes, finish: Callable[[str, str], None]) -> None:
@@ -180,23 +194,15 @@ def _settled(stamp: tuple[_Identity, ...]) -> tuple[_Identity, ...] | None:
     return stamp if newest + _SETTLED_NS < time.time_ns() else None
 
 
-def _place(name: str, last: tuple[str, ...]) -> int:
-    return last.index(name) if name in last else -1
-
-
-def _remove(absolute: str) -> None:
-    with _nothing_if_absent():
-        if os.path.isdir(absolute) and not os.path.islink(absolute):
-            shutil.rmtree(absolute, onerror=_ignore_others)
-        else:
-            os.unlink(absolute)
-
-
-def _ignore_others(_function: object, _path: str, error: tuple[object, BaseException, object]) -> None:
-    """What another process removed before, and the folder into which one just wrote."""
-    gone = error[1]
-    if not isinstance(gone, OSError) or gone.errno not in (errno.ENOENT, errno.ENOTEMPTY):
-        raise gone
+def _remove_tree(folder: str) -> None:
+    for last in (False, False, True):
+        try:
+            shutil.rmtree(folder)
+            return
+        except OSError as error:
+            # who had just opened the folder under its old name may have added a file
+            if last or error.errno != errno.ENOTEMPTY:
+                raise
 
 
 def _nothing_if_absent() -> suppress:

@@ -90,13 +90,13 @@ class ObjectStorage:
         with self._errors("delete", path):
             self._delete([path])
 
-    def delete_tree(self, path: str, last: tuple[str, ...]) -> None:
+    def delete_tree(self, path: str, marker: str | None) -> None:
         with self._errors("delete", path):
             paths = [each["path"] for chunk in self._store.list(path + "/") for each in chunk]
-            endings = [f"{path}/{name}" for name in last]
-            self._delete([each for each in paths if each not in endings])
-            for ending in endings:
-                self._delete([ending] if ending in paths else [])
+            marked = f"{path}/{marker}"
+            if marker is None or marked in paths:
+                self._delete([each for each in paths if each != marked])
+                self._delete([marked] if marked in paths else [])
 
     def folder_stamp(self, path: str) -> Hashable | None:
         listed = self._listed(path)

@@ -61,7 +61,7 @@ class KeyedTable:
 
     def create(self) -> None:
         """Does nothing when there is one."""
-        self._tables.create(self._path, self._schema, {}, data_storage_version="2.2")
+        self._tables.first_version(self._path, self._schema, {}, data_storage_version="2.2").put()
 
     def insert(self, state: State, values: Values) -> None:
         self._merge(state, self._row(state, None, values), "when_not_matched_insert_all")

@@ -51,8 +51,8 @@ class Storage(Protocol):
 
     def delete(self, path: str) -> None: ...
 
-    def delete_tree(self, path: str, last: tuple[str, ...]) -> None:
-        """Everything in the folder, the files `last` after all others and in that order."""
+    def delete_tree(self, path: str, marker: str | None) -> None:
+        """The folder with everything in it, provided that it holds the file `marker`, which goes last."""
 
     def folder_stamp(self, path: str) -> Hashable | None:
         """Changes when something in the folder is added, removed or replaced; None while a change that happens

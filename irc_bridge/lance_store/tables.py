@@ -13,10 +13,12 @@ import pyarrow as pa
 from irc_bridge.catalog.models import History, TableVersion
 from irc_bridge.errors import BrokenTable, CommitFailed, InvalidInput
 from irc_bridge.lance_store.failures import Lost, Missing, broken, first_line, lance_errors
+from irc_bridge.lance_store.first_file import FirstFile
 from irc_bridge.lance_store.history import HistoryCache, Newest
 from irc_bridge.lance_store.manifests import FIRST, VERSIONS, name_of, version_of, with_metadata
 from irc_bridge.lance_store.schemas import read_schema
 from irc_bridge.lance_store.storage import FileEntry, Storage
+from irc_bridge.lance_store.tags import read_tags
 
 StorageVersion = Literal["stable", "2.2"]
 
@@ -75,20 +77,16 @@ class LanceTables:
                 self._cache.forget(path)
         raise broken(location, first_line(missing) if missing else "its versions come and go")
 
-    def create(
+    def first_version(
         self,
         path: str,
         schema: pa.Schema,
         metadata: Mapping[str, str],
         data_storage_version: StorageVersion = "stable",
-    ) -> bool:
-        """Makes version 1 of an empty table, properties included, as one file. False when there is one."""
+    ) -> FirstFile:
+        """Version 1 of an empty table, properties included: one file makes the table."""
         manifest = with_metadata(_first_manifest(schema, data_storage_version), metadata)
-        return self._storage.put_if_absent(f"{path}/{FIRST}", manifest)
-
-    def undo_create(self, path: str) -> None:
-        self._storage.delete(f"{path}/{FIRST}")
-        self._cache.forget(path)
+        return FirstFile(self._storage, f"{path}/{FIRST}", manifest)
 
     def update_metadata(
         self, path: str, updates: Mapping[str, str], removals: Iterable[str], defaults: Mapping[str, str]
@@ -129,7 +127,7 @@ class LanceTables:
 
     def _read(self, path: str, newest: FileEntry, history: History) -> Content:
         dataset = self.open(path, _number(newest.name))
-        tags = {name: tag["version"] for name, tag in sorted(dataset.tags.list().items()) if tag["branch"] is None}
+        tags = read_tags(self._storage, path)
         entries = self._manifests(path) if history is History.ALL else self._tagged(path, newest, tags)
         entries = [entry for entry in entries if _number(entry.name) < dataset.version]
         opened: dict[FileEntry, TableVersion] = {}

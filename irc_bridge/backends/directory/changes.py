@@ -13,6 +13,10 @@ def first_properties(new: NewTable) -> dict[str, str]:
     return {TABLE_UUID: str(uuid4()), **new.properties}
 
 
+def its_uuid(properties: Mapping[str, str]) -> dict[str, str]:
+    return {TABLE_UUID: properties[TABLE_UUID]}
+
+
 def commit_properties(tables: LanceTables, path: str, commit: Commit, kept: Mapping[str, str], keep: Keep) -> None:
     """`kept` waits for the first version: a declared table changes it, a table with versions moves it into its
     Lance metadata."""

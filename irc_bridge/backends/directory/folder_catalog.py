@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 
-from irc_bridge.backends.directory.changes import commit_properties, first_properties
+from irc_bridge.backends.directory.changes import commit_properties, first_properties, its_uuid
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import asked_folder, listed_folder
 from irc_bridge.backends.directory.loading import Found, Loader, Token
@@ -71,20 +71,18 @@ class FolderCatalog:
     def create_table(self, table: Levels, new: NewTable) -> TableInfo:
         path = self._place(table, new.location)
         properties = first_properties(new)
-        if new.schema is None:
-            if not self._folders.reserve(path, properties):
+        # the marker decides between those who create a name and those who declare it
+        marker = self._folders.reservation(path, properties if new.schema is None else its_uuid(properties))
+        if new.schema is not None:
+            first = self._tables.first_version(path, new.schema, properties)
+            if not first.put():
                 raise table_exists(table)
-        else:
-            if not self._tables.create(path, new.schema, properties):
+            if not marker.put() or not self._folders.is_whole(path, first):
+                first.remove()
+                marker.remove()
                 raise table_exists(table)
-            # the marker decides between those who create a name and those who declare it
-            if not self._folders.reserve(path, {}):
-                self._tables.undo_create(path)
-                raise table_exists(table)
-            if not self._folders.is_whole(path, declared=False):
-                self._tables.undo_create(path)
-                self._folders.unreserve(path)
-                raise table_exists(table, ", and is being dropped: try again")
+        elif not marker.put():
+            raise table_exists(table)
         return self._info(table)
 
     def deregister_table(self, table: Levels) -> None:
@@ -97,7 +95,7 @@ class FolderCatalog:
         path = listed_folder(table[0])
         self._folders.require_removable(path)
         self._folders.deregister(path)
-        self._folders.remove(path)
+        self._folders.remove_deregistered(path)
         self._tables.forget(path)
 
     def register_table(self, table: Levels, location: str) -> TableInfo:

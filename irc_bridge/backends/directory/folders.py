@@ -14,6 +14,7 @@ from irc_bridge.backends.directory.layout import (
 )
 from irc_bridge.backends.directory.names import why_not
 from irc_bridge.errors import Internal, InvalidInput, PermissionDenied
+from irc_bridge.lance_store.first_file import FirstFile
 from irc_bridge.lance_store.manifests import VERSIONS, version_of
 from irc_bridge.lance_store.storage import Storage
 
@@ -70,10 +71,9 @@ class Folders:
             return FolderState.TABLE
         return FolderState.NOTHING
 
-    def is_whole(self, path: str, *, declared: bool) -> bool:
-        """False while, or after, somebody drops or deregisters what lay in the folder before."""
-        has_it = self.is_reserved(path) if declared else self.has_version(path)
-        return has_it and self.state(path) is FolderState.TABLE
+    def is_whole(self, path: str, first: FirstFile) -> bool:
+        """Whether what somebody made is still there, and nobody is about to drop it."""
+        return first.is_there() and self.state(path) is FolderState.TABLE
 
     def has_version(self, path: str) -> bool:
         return any(version_of(name) for name in self._storage.names(f"{path}/{VERSIONS}"))
@@ -85,12 +85,8 @@ class Folders:
     def is_reserved(self, path: str) -> bool:
         return self._storage.identity(f"{path}/{RESERVED}") is not None
 
-    def reserve(self, path: str, properties: Mapping[str, str]) -> bool:
-        """False when somebody reserved it before."""
-        return self._storage.put_if_absent(f"{path}/{RESERVED}", _marker(properties))
-
-    def unreserve(self, path: str) -> None:
-        self._storage.delete(f"{path}/{RESERVED}")
+    def reservation(self, path: str, properties: Mapping[str, str]) -> FirstFile:
+        return FirstFile(self._storage, f"{path}/{RESERVED}", _marker(properties))
 
     def reserved_ms(self, path: str) -> int:
         return self._storage.modified_ms(f"{path}/{RESERVED}") or 0
@@ -119,7 +115,11 @@ class Folders:
             )
 
     def remove(self, path: str) -> None:
-        self._storage.delete_tree(path, last=(RESERVED, DEREGISTERED))
+        """A folder that no row claims any more."""
+        self._storage.delete_tree(path, None)
+
+    def remove_deregistered(self, path: str) -> None:
+        self._storage.delete_tree(path, DEREGISTERED)
 
 
 def properties_of(text: str | bytes | None) -> dict[str, str]:

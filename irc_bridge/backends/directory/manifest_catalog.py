@@ -1,11 +1,11 @@
 """V2, and compatibility mode when the folders of the root are listed too. The manifest row decides: what a
 process that dies leaves behind without a row is no table, unless listing finds a whole one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 from irc_bridge.backends.directory import namespaces
-from irc_bridge.backends.directory.changes import commit_properties, first_properties
+from irc_bridge.backends.directory.changes import commit_properties, first_properties, its_uuid
 from irc_bridge.backends.directory.folders import FolderState
 from irc_bridge.backends.directory.layout import (
     asked_folder,
@@ -28,7 +28,6 @@ from irc_bridge.backends.directory.namespaces import (
 from irc_bridge.backends.directory.registering import registered_folder
 from irc_bridge.catalog.models import Commit, Levels, NewTable, PropertyChanges, TableInfo
 from irc_bridge.errors import (
-    BrokenTable,
     Conflict,
     InvalidInput,
     NamespaceNotFound,
@@ -37,8 +36,6 @@ from irc_bridge.errors import (
     TableNotFound,
 )
 from irc_bridge.lance_store.rows import KeyedTable
-
-_BEING_DROPPED = ", and is being dropped: try again"
 
 
 class ManifestCatalog(ManifestReads):
@@ -62,41 +59,39 @@ class ManifestCatalog(ManifestReads):
         path = self._place(table, new.location)
         properties = first_properties(new)
         if new.schema is None:
-            if not self._folders.reserve(path, {}):
-                raise self._taken(table, path)
-            self._insert(table, path, properties, lambda: self._folders.unreserve(path))
+            first = self._folders.reservation(path, its_uuid(properties))
         else:
-            if not self._tables.create(path, new.schema, properties):
-                raise self._taken(table, path)
-            self._insert(table, path, {}, lambda: self._tables.undo_create(path))
-        if not self._folders.is_whole(path, declared=new.schema is None):
-            self._forget_row(table, path)
-            raise table_exists(table, _BEING_DROPPED)
+            first = self._tables.first_version(path, new.schema, properties)
+        if not first.put():
+            raise self._taken(table, path)
         try:
-            return self._info(table)
-        except BrokenTable:
-            if self._folders.is_lance(path):
-                raise
-            raise table_exists(table, _BEING_DROPPED) from None
+            self._insert(table, path, properties if new.schema is None else {})
+        except (Conflict, NotFound, InvalidInput):
+            first.remove()
+            raise
+        if not self._folders.is_whole(path, first):
+            with suppress(TableNotFound):
+                self._forget_row(table, path)
+            raise table_exists(table, ", and is being dropped: try again")
+        return self._info(table)
 
     def deregister_table(self, table: Levels) -> None:
         self._hide(self._find(table))
 
     def drop_table(self, table: Levels) -> None:
-        try:
+        path = self._deregistered_folder(table)
+        if path is None:
             found = self._find(table)
-        except TableNotFound:
-            path = self._deregistered_folder(table)
-            if path is None:
-                raise
-            self._folders.require_removable(path)
-        else:
             path = found.path
             self._folders.require_removable(path)
             self._hide(found)
-        self._folders.remove(path)
+        else:
+            self._folders.require_removable(path)
+        if self._is_listed(path):
+            self._folders.remove_deregistered(path)
+        else:
+            self._folders.remove(path)
         self._tables.forget(path)
-        self._forget_rows_of_nothing(path)
 
     def register_table(self, table: Levels, location: str) -> TableInfo:
         require_valid_table(table)
@@ -106,7 +101,7 @@ class ManifestCatalog(ManifestReads):
         self._require_unclaimed(snapshot, path)
         if self._is_listed(path) and self._folders.state(path) is FolderState.TABLE:
             raise InvalidInput(f"Location {location} is the table {listed_name(path)} already")
-        self._insert(table, path, {}, lambda: None)
+        self._insert(table, path, {})
         self._folders.register(path)
         return self._info(table)
 
@@ -116,7 +111,7 @@ class ManifestCatalog(ManifestReads):
         self._require_free(self._manifest.snapshot(), destination)
         if found.row is None:
             with suppress(TableAlreadyExists, InvalidInput):
-                self._insert(source, found.path, self._folders.kept(found.path), lambda: None)
+                self._insert(source, found.path, self._folders.kept(found.path))
         self._switch(source, destination, found.path)
         try:
             require_namespace(self._manifest.snapshot(), destination[:-1])
@@ -183,7 +178,7 @@ class ManifestCatalog(ManifestReads):
             return table_exists(table)
         return InvalidInput(f"Location {self._storage.location(path)} was taken by another table meanwhile")
 
-    def _insert(self, table: Levels, path: str, properties: Mapping[str, str], undo: Callable[[], None]) -> None:
+    def _insert(self, table: Levels, path: str, properties: Mapping[str, str]) -> None:
         def insert(snapshot: Snapshot, rows: KeyedTable) -> None:
             require_namespace(snapshot, table[:-1])
             require_free(snapshot, table)
@@ -191,12 +186,8 @@ class ManifestCatalog(ManifestReads):
             assert snapshot.state is not None
             rows.insert(snapshot.state, values(object_id(table), TABLE, path, properties))
 
-        try:
-            self._manifest.change(insert)
-            self._confirm(table, path)
-        except (Conflict, NotFound, InvalidInput):
-            undo()
-            raise
+        self._manifest.change(insert)
+        self._confirm(table, path)
 
     def _confirm(self, table: Levels, path: str) -> None:
         """Commits on different rows never conflict, so what they have in common is looked at afterwards."""
@@ -208,21 +199,17 @@ class ManifestCatalog(ManifestReads):
     def _hide(self, found: Found) -> None:
         marked = self._is_listed(found.path) and self._folders.deregister(found.path)
         if found.row is None:
+            # whoever just made it there may have written its row since, and looks at the marker after that
+            for holder in self._manifest.snapshot().holders(found.path):
+                with suppress(TableNotFound):
+                    self._forget_row(levels(holder), found.path)
             return
-
         try:
             self._forget_row(found.table, found.path)
         except TableNotFound:
             if marked:
                 self._folders.register(found.path)
             raise
-
-    def _forget_rows_of_nothing(self, path: str) -> None:
-        """A table made of the same name while its folder was deleted has lost its files too."""
-        for holder in self._manifest.snapshot().holders(path):
-            if not self._folders.is_lance(path):
-                with suppress(TableNotFound):
-                    self._forget_row(levels(holder), path)
 
     def _forget_row(self, table: Levels, path: str) -> None:
         def delete(snapshot: Snapshot, rows: KeyedTable) -> None:
@@ -263,5 +250,7 @@ class ManifestCatalog(ManifestReads):
         if not self._listing or len(table) != 1 or not is_valid(table):
             return None
         path = listed_folder(table[0])
-        hidden = self._folders.state(path) is FolderState.DEREGISTERED
-        return path if hidden and self._manifest.snapshot().at(path) is None else None
+        snapshot = self._manifest.snapshot()
+        if snapshot.row(table[0]) is not None or snapshot.at(path) is not None:
+            return None
+        return path if self._folders.state(path) is FolderState.DEREGISTERED else None
