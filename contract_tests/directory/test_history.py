@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from contract_tests.directory.opened import Directory, append, load, new_table, path_of, versions
-from irc_bridge.catalog.models import History
+from irc_bridge.catalog.models import Field, History, TableVersion
+from irc_bridge.lance_store.history import HistoryCache, Newest
 from irc_bridge.lance_store.manifests import name_of
+from irc_bridge.lance_store.storage import FileEntry
 
 T = ("t",)
 
@@ -110,3 +112,22 @@ def test_a_manifest_that_vanishes_while_loading_is_left_out(
 
     monkeypatch.setattr(lance, "dataset", vanishing)
     assert versions(load(catalog, T)) == [1, 3, 4, 5]
+
+
+def test_what_is_kept_of_many_tables_is_bounded() -> None:
+    cache = HistoryCache(max_size=60, max_tables=40)
+    schema = tuple(Field(number, f"c{number}", pa.int64(), True) for number in range(10))
+    manifests = [FileEntry(name_of(number), number) for number in range(1, 3)]
+    versions = {
+        each: TableVersion(number, 0, schema, "Append", {}, "", 9) for number, each in enumerate(manifests, 1)
+    }
+    for table in range(100):
+        cache.put(f"t{table}", versions, keep_others=False)
+    kept = [table for table in range(100) if cache.get(f"t{table}", manifests[0])]
+    assert kept == [95, 96, 97, 98, 99]
+    cache.forget("t99")
+    cache.put("one", versions, keep_others=False)
+    assert cache.get("t95", manifests[0])
+    for table in range(100):
+        cache.saw(f"seen{table}", Newest(None, manifests[0]))
+    assert sum(cache.newest(f"seen{table}") is not None for table in range(100)) == 40

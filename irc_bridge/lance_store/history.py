@@ -2,7 +2,7 @@
 it is known by its manifest file."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -26,14 +26,17 @@ class Known:
     versions: dict[FileEntry, TableVersion] = field(default_factory=dict)
     schema: Schema = ()
     """The one seen last, to be shared by versions that have the same."""
+    size: int = 0
 
 
 class HistoryCache:
-    def __init__(self, max_versions: int = 50_000, max_tables: int = 10_000) -> None:
-        self._max_versions = max_versions
+    """The tables used least recently go first once all have more than `max_size` versions and columns."""
+
+    def __init__(self, max_size: int = 50_000, max_tables: int = 10_000) -> None:
+        self._max_size = max_size
         self._max_tables = max_tables
         self._tables: OrderedDict[str, Known] = OrderedDict()
-        self._count = 0
+        self._size = 0
         self._lock = Lock()
 
     def newest(self, path: str) -> Newest | None:
@@ -61,16 +64,17 @@ class HistoryCache:
     def put(self, path: str, versions: dict[FileEntry, TableVersion], keep_others: bool) -> None:
         with self._lock:
             known = self._table(path)
-            before = len(known.versions)
             known.versions = {**known.versions, **versions} if keep_others else versions
-            self._count += len(known.versions) - before
-            while self._count > self._max_versions and len(self._tables) > 1:
+            self._size -= known.size
+            known.size = _size(known.versions.values())
+            self._size += known.size
+            while self._size > self._max_size and len(self._tables) > 1:
                 self._drop_oldest()
 
     def forget(self, path: str) -> None:
         with self._lock:
             dropped = self._tables.pop(path, None)
-            self._count -= len(dropped.versions) if dropped else 0
+            self._size -= dropped.size if dropped else 0
 
     def _table(self, path: str) -> Known:
         known = self._tables.setdefault(path, Known())
@@ -81,4 +85,10 @@ class HistoryCache:
 
     def _drop_oldest(self) -> None:
         _, dropped = self._tables.popitem(last=False)
-        self._count -= len(dropped.versions)
+        self._size -= dropped.size
+
+
+def _size(versions: Iterable[TableVersion]) -> int:
+    versions = list(versions)
+    columns = {id(version.schema): len(version.schema) for version in versions}
+    return len(versions) + sum(columns.values())

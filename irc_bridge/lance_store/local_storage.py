@@ -105,8 +105,10 @@ class LocalStorage:
                 return
             moved = self._moved_away(absolute)
             if moved is not None and marker is not None and not os.path.exists(f"{moved}/{marker}"):
-                # made again by somebody else after another process dropped it
-                os.rename(moved, absolute)
+                # made again by somebody else after another process dropped it; if yet another made it since,
+                # the one in between counts as dropped
+                with suppress(OSError):
+                    os.rename(moved, absolute)
             self._empty_trash(moved)
 
     def folder_stamp(self, path: str) -> Hashable | None:

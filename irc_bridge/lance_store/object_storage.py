@@ -142,6 +142,9 @@ class ObjectStorage:
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise PermissionDenied(f"Not allowed to {verb} {self.location(path)}") from error
         except BaseError as error:
+            if "403 Forbidden" in str(error):
+                # a refused listing comes as an error of no class of its own
+                raise PermissionDenied(f"Not allowed to {verb} {self.location(path)}") from error
             raise ServiceUnavailable(f"Could not {verb} {self.location(path)}: {first_line(error)}") from error
         except OSError as error:
             raise Internal(f"Could not {verb} {self.location(path)}: {first_line(error)}") from error

@@ -1,17 +1,19 @@
 """From the folder of a table to what a catalog answers about it."""
 
+import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from irc_bridge.backends.directory.folders import Folders
+from irc_bridge.backends.directory.layout import RESERVED
 from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
 from irc_bridge.errors import BrokenTable
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
-_ATTEMPTS = 3
+_ATTEMPTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,11 @@ class Loader:
     def load_found(
         self, find: Callable[[], Found], history: History, known: Hashable | None
     ) -> TableInfo | Unchanged:
-        for _ in range(_ATTEMPTS - 1):
-            # a table that is dropped between finding and reading it looks broken, and is not found again
+        for attempt in range(1, _ATTEMPTS):
+            # a table that somebody drops, or gives up making, looks broken until its name is gone too
             with suppress(BrokenTable):
                 return self._load(find(), history, known)
+            time.sleep(0.01 * attempt)
         return self._load(find(), history, known)
 
     def _load(self, found: Found, history: History, known: Hashable | None) -> TableInfo | Unchanged:
@@ -70,7 +73,7 @@ class Loader:
         if content is None:
             if not self._folders.is_reserved(found.path):
                 raise BrokenTable(
-                    f"The folder {location} holds no version of a Lance table and no {'.lance-reserved'} marker. "
+                    f"The folder {location} holds no version of a Lance table and no {RESERVED} marker. "
                     f"Only this table is affected; restore its files or drop it."
                 )
             return TableInfo(location, kept, (), {}, self._folders.reserved_ms(found.path), token)
