@@ -15,7 +15,7 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.cli.backends import open_warehouses
-from irc_bridge.cli.logs import LOG_CONFIG
+from irc_bridge.cli.logs import LOG_CONFIG, leave_out_what_no_line_shows
 from irc_bridge.errors import InvalidInput, ServiceUnavailable
 from irc_bridge.server import create_app
 from irc_bridge.settings import Settings
@@ -68,6 +68,7 @@ def build_app(settings: Settings) -> Starlette:
 
 
 def _app(settings: Settings, warehouses: Warehouses) -> Starlette:
+    leave_out_what_no_line_shows()
     token = settings.server.token
     return create_app(
         warehouses,

@@ -1,11 +1,15 @@
 """From a raw path to a handler. Names may hold an encoded slash, so the path is cut before it is decoded."""
 
 import logging
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 
 from anyio import to_thread
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from irc_bridge.catalog.cache import AnswerCache
 from irc_bridge.catalog.warehouses import Warehouses
@@ -26,17 +30,25 @@ log = logging.getLogger("irc_bridge.iceberg_rest")
 FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2] for endpoint in ENDPOINTS}
 """What follows /v1 when the prefix is left out."""
 
+NO_QUERY = QueryParams()
+
 Shape = tuple[str, ...]
 
 
 class IcebergRest:
-    def __init__(self, warehouses: Warehouses, max_body_bytes: int) -> None:
+    """Answers everything but what lies under /health. It stands before Starlette's router, whose patterns would
+    meet decoded names, in which there may be anything."""
+
+    def __init__(self, app: ASGIApp, warehouses: Warehouses, max_body_bytes: int) -> None:
+        self._app = app
         self._warehouses = warehouses
         self._max_body_bytes = max_body_bytes
         self._cache = AnswerCache()
-        self._routes = _routes()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["raw_path"].startswith(b"/health/"):
+            await self._app(scope, receive, send)
+            return
         response = await self._respond(Request(scope, receive))
         await response(scope, receive, send)
 
@@ -53,11 +65,11 @@ class IcebergRest:
             return replies.failure(Internal(f"Internal error. The server's log has the cause under {request_id}"))
 
     async def _answer(self, request: Request) -> Response:
-        endpoint, params = self._find(request)
+        endpoint, params = find(request.method, request.scope["raw_path"])
         call = Call(
             operation=endpoint.operation,
             params=params,
-            query=request.query_params,
+            query=request.query_params if request.scope["query_string"] else NO_QUERY,
             headers=request.headers,
             body=b"",
             warehouses=self._warehouses,
@@ -69,17 +81,6 @@ class IcebergRest:
                 return response
         call.body = await self._body(request)
         return await to_thread.run_sync(_run, endpoint, call)
-
-    def _find(self, request: Request) -> tuple[Endpoint, dict[str, str]]:
-        raw: bytes = request.scope["raw_path"]
-        shape, values = _cut(raw.decode(errors="replace"))
-        methods = self._routes.get(shape)
-        if methods is None:
-            raise RouteNotFound(f"No such route: {request.url.path}")
-        endpoint = methods.get(request.method)
-        if endpoint is None:
-            raise MethodNotAllowed(request.method, sorted(methods))
-        return endpoint, dict(zip(_placeholders(endpoint.path, shape), values, strict=True))
 
     async def _body(self, request: Request) -> bytes:
         limit = self._max_body_bytes
@@ -121,6 +122,22 @@ def _routes() -> dict[Shape, dict[str, Endpoint]]:
         for each in {shape, tuple(shape[:1] + shape[2:]) if "{prefix}" in endpoint.path else shape}:
             routes.setdefault(each, {})[endpoint.method] = endpoint
     return routes
+
+
+ROUTES = _routes()
+
+
+@lru_cache(maxsize=10_000)
+def find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
+    """The endpoint and the raw values of the placeholders in its path."""
+    shape, values = _cut(raw_path.decode(errors="replace"))
+    methods = ROUTES.get(shape)
+    if methods is None:
+        raise RouteNotFound(f"No such route: {raw_path.decode(errors='replace')}")
+    endpoint = methods.get(method)
+    if endpoint is None:
+        raise MethodNotAllowed(method, sorted(methods))
+    return endpoint, MappingProxyType(dict(zip(_placeholders(endpoint.path, shape), values, strict=True)))
 
 
 def _placeholders(path: str, shape: Shape) -> list[str]:

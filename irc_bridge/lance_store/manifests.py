@@ -9,6 +9,8 @@ _V1 = re.compile(r"(\d{1,19})\.manifest")
 _V2 = re.compile(r"(\d{20})\.manifest")
 _LARGEST = 2**64 - 1
 _DETACHED = 2**63
+_DETACHED_NAME = f"{_LARGEST - _DETACHED:020}.manifest"
+_V2_LENGTH = len(_DETACHED_NAME)
 _TABLE_METADATA = 19
 """The number of the field in Lance's table.proto."""
 _FOOTER_LENGTH = 16
@@ -30,6 +32,16 @@ def name_of(version: int, like: str | None = None) -> str:
     if like is not None and _V1.fullmatch(like):
         return f"{version}.manifest"
     return f"{_LARGEST - version:020}.manifest"
+
+
+def newest_of(names: list[str]) -> str | None:
+    """The manifest of the latest version. Names of the second scheme fall as versions rise, so that most need
+    not be read."""
+    alike = (name for name in names if len(name) == _V2_LENGTH and name > _DETACHED_NAME)
+    second = min((name for name in alike if name[:20].isdigit() and name.endswith(".manifest")), default=None)
+    first = (name for name in names if len(name) != _V2_LENGTH)
+    candidates = {version: name for name in (second, *first) if name and (version := version_of(name))}
+    return candidates[max(candidates)] if candidates else None
 
 
 FIRST = f"{VERSIONS}/{name_of(1)}"

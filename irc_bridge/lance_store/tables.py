@@ -15,7 +15,7 @@ from irc_bridge.errors import BrokenTable, CommitFailed, InvalidInput
 from irc_bridge.lance_store.failures import Lost, Missing, broken, first_line, lance_errors
 from irc_bridge.lance_store.first_file import FirstFile
 from irc_bridge.lance_store.history import HistoryCache, Newest
-from irc_bridge.lance_store.manifests import FIRST, VERSIONS, name_of, version_of, with_metadata
+from irc_bridge.lance_store.manifests import FIRST, VERSIONS, name_of, newest_of, version_of, with_metadata
 from irc_bridge.lance_store.schemas import read_schema
 from irc_bridge.lance_store.storage import FileEntry, Storage
 from irc_bridge.lance_store.tags import read_tags
@@ -51,10 +51,9 @@ class LanceTables:
             return known.manifest
         for _ in range(_ATTEMPTS):
             stamp = self._storage.folder_stamp(folder)
-            numbers = {version: name for name in self._storage.names(folder) if (version := version_of(name))}
-            if not numbers:
+            name = newest_of(self._storage.names(folder))
+            if name is None:
                 return None
-            name = numbers[max(numbers)]
             if identity := self._storage.identity(f"{folder}/{name}"):
                 manifest = FileEntry(name, identity)
                 self._cache.saw(path, Newest(stamp, manifest))

@@ -12,8 +12,5 @@ def create_app(warehouses: Warehouses, *, token: str | None, max_body_bytes: int
     middleware = [Middleware(RequestLog)]
     if token is not None:
         middleware.append(Middleware(BearerToken, token=token))
-    app = Starlette(routes=health_routes(warehouses), middleware=middleware)
-    # Names may hold anything once decoded, so no route pattern is put before the protocol's own router.
-    app.router.default = IcebergRest(warehouses, max_body_bytes)
-    app.router.redirect_slashes = False
-    return app
+    middleware.append(Middleware(IcebergRest, warehouses=warehouses, max_body_bytes=max_body_bytes))
+    return Starlette(routes=health_routes(warehouses), middleware=middleware)
