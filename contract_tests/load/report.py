@@ -17,7 +17,7 @@ class Line:
     ratio: str = ""
     target: str = ""
     ok: bool | None = None
-    """None where it could not be measured."""
+    """None where there is no target or nothing could be measured."""
 
 
 def at_least(what: str, figure: float, peer: float, wanted: float) -> Line:
@@ -28,6 +28,10 @@ def at_least(what: str, figure: float, peer: float, wanted: float) -> Line:
 def at_most(what: str, figure: float, peer: float, wanted: float) -> Line:
     ratio = figure / peer
     return Line(what, f"{figure:.3f} ms", f"{peer:.3f} ms", f"{ratio:.2f}", f"<= {wanted}", ratio <= wanted)
+
+
+def beside(what: str, figure: float, peer: float) -> Line:
+    return Line(what, f"{figure:.3f} ms", f"{peer:.3f} ms", f"{figure / peer:.2f}", "none")
 
 
 def left_out(what: str, reason: str) -> Line:

@@ -11,7 +11,7 @@ import requests
 
 from contract_tests.load import folders, peers
 from contract_tests.load.generator import Target
-from contract_tests.load.report import Line, at_least, at_most, left_out, rates
+from contract_tests.load.report import Line, at_least, at_most, beside, left_out, rates
 from contract_tests.worlds.java import CannotRun
 
 COMMITS = 15
@@ -52,9 +52,8 @@ def refs(url: str, root: Path) -> Iterator[Line]:
                 start = time.perf_counter()
                 session.get(target.url, timeout=60).raise_for_status()
                 took[name].append((time.perf_counter() - start) * 1e3)
-    yield at_most(
-        "the same, first load after a new version", median(took["ten_thousand"]), median(took["ten"]), 1.5
-    )
+    # No target: Lance too lists a folder of manifests to find the latest in it.
+    yield beside("the same, first load after a new version", median(took["ten_thousand"]), median(took["ten"]))
 
 
 def pages(root: Path) -> Iterator[Line]:

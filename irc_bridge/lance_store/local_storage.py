@@ -51,6 +51,12 @@ class LocalStorage:
             return [name for name in os.listdir(absolute) if not name.startswith(STAGED)]
         return []
 
+    def holds(self, path: str, wanted: Callable[[str], object]) -> bool:
+        absolute = self._absolute(path)
+        with _errors("list", absolute), _nothing_if_absent(), os.scandir(absolute) as entries:
+            return any(wanted(entry.name) for entry in entries)
+        return False
+
     def files(self, path: str) -> list[FileEntry]:
         return [
             FileEntry(name, identity)

@@ -1,4 +1,4 @@
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
@@ -55,6 +55,9 @@ class ObjectStorage:
         return [_name(each["path"]) for each in listed["objects"]] + [
             _name(each) for each in listed["common_prefixes"]
         ]
+
+    def holds(self, path: str, wanted: Callable[[str], object]) -> bool:
+        return any(wanted(name) for name in self.names(path))
 
     def files(self, path: str) -> list[FileEntry]:
         return [FileEntry(_name(each["path"]), _identity(each)) for each in self._listed(path)["objects"]]

@@ -1,6 +1,6 @@
 """Where the files of a directory lie. Paths are relative to its root, with `/` between the parts."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple, Protocol
 
 from irc_bridge.errors import InvalidInput
@@ -33,6 +33,9 @@ class Storage(Protocol):
 
     def names(self, path: str) -> list[str]:
         """What lies in a folder, in no order. Nothing when there is no such folder."""
+
+    def holds(self, path: str, wanted: Callable[[str], object]) -> bool:
+        """Whether there is a wanted name in a folder. Looks no further than the first."""
 
     def files(self, path: str) -> list[FileEntry]: ...
 

@@ -76,7 +76,7 @@ class Folders:
         return first.is_there() and self.state(path) is FolderState.TABLE
 
     def has_version(self, path: str) -> bool:
-        return any(version_of(name) for name in self._storage.names(f"{path}/{VERSIONS}"))
+        return self._storage.holds(f"{path}/{VERSIONS}", version_of)
 
     def is_lance(self, path: str) -> bool:
         """Whether a table lies exactly here, hidden ones included."""
