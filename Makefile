@@ -16,7 +16,7 @@ demo: $(VENV)/.installed  ## serve three small Lance tables on 127.0.0.1:8181 (P
 
 test: $(VENV)/.installed-dev system-java  ## lint, types and every test that this machine can run
 	@$(MAKE) --no-print-directory lint
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest -n auto --dist loadfile
 
 test-matrix: $(VENV)-matrix/.installed system-java  ## the Spark tests with Spark 4.0 and Iceberg 1.10
 	ICEBERG_SPARK_RUNTIME=org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1 \

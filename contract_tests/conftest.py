@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from contract_tests.strangers.openapi import SPECIFICATION
 from contract_tests.worlds.bridge import Client, Server
@@ -15,6 +16,9 @@ Start = Callable[..., Server]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # speed is measured in contract_tests/load; how long an example takes tells nothing on a busy machine
+    settings.register_profile("irc-bridge", settings.default, deadline=None)
+    settings.load_profile("irc-bridge")
     config.addinivalue_line("markers", "needs(ability): what a world must be able to do for this test")
 
 
