@@ -95,13 +95,19 @@ def test_another_table_made_does_not_open_this_one(
     assert nested.is_current(settled_again.token)
 
 
-def test_an_answer_from_between_two_changes_in_one_tick_is_never_current(catalog: Directory, root: Path) -> None:
+def test_an_answer_from_between_two_changes_in_one_tick_is_never_current(
+    catalog: Directory, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     info = catalog.create_table(T, new_table())
+    settle(root)
     versions_folder = Path(path_of(info), "_versions")
-    before = versions_folder.stat()
+    changed = versions_folder.stat().st_mtime_ns
+    monkeypatch.setattr(time, "time_ns", lambda: changed + 10_000_000)
     token = load(catalog, T).token
+    monkeypatch.undo()
     append(info, 1)
-    os.utime(versions_folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+    settle(root)
+    os.utime(versions_folder, ns=(changed, changed))
     assert not catalog.is_current(token)
     fresh = catalog.load_table(T, known=token)
     assert isinstance(fresh, TableInfo)

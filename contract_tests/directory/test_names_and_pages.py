@@ -5,14 +5,19 @@ from pathlib import Path
 
 import lance
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from contract_tests.directory.opened import Directory, declared, load, names, new_table, open_in
 from irc_bridge.catalog.models import PageRequest
 from irc_bridge.errors import InvalidInput
 
-LETTERS = st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="$/\\")
+UNHURRIED = settings(
+    deadline=None,  # each example makes tables on a disk that others use too
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+LETTERS = st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="$/")
 NAMES = st.text(LETTERS, min_size=1, max_size=40).filter(lambda name: name not in (".", ".."))
 BAD = st.one_of(
     st.sampled_from(
@@ -23,6 +28,7 @@ BAD = st.one_of(
 
 
 @pytest.mark.parametrize("mode", ["compat", "v1", "v2"])
+@UNHURRIED
 @given(name=NAMES)
 @example(name="a%2Fb")
 @example(name="a b?c#d%41")
@@ -48,6 +54,7 @@ def test_any_name_that_is_taken_works(mode: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["compat", "v1", "v2"])
+@UNHURRIED
 @given(bad=BAD)
 def test_nothing_of_a_refused_name_reaches_storage(mode: str, bad: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -87,6 +94,7 @@ def _paged(catalog: Directory, size: int, tables: bool, namespace: tuple[str, ..
             return found
 
 
+@UNHURRIED
 @given(
     tables=st.sets(NAMES, max_size=4),
     folders=st.sets(NAMES, max_size=4),

@@ -67,7 +67,7 @@ def _require(requirement: TableRequirement, metadata: TableMetadata) -> None:
     try:
         requirement.validate(metadata)
     except CommitFailedException as error:
-        reason = str(error).removeprefix("Requirement failed: ")
+        reason = str(error).removeprefix("Requirement failed: ").removeprefix("Table ")
         raise CommitFailed(f"Requirement failed: {reason}") from None
 
 

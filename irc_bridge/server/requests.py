@@ -11,6 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 log = logging.getLogger("irc_bridge.access")
 
 SANE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+LONGEST_PATH = 1000
+"""As much of it as a log line shows."""
 CLIENT_WENT_AWAY = 499
 
 
@@ -40,7 +42,7 @@ class RequestLog:
             pass
         finally:
             took = (time.perf_counter() - started) * 1000
-            path = scope["raw_path"].decode(errors="replace")
+            path = scope["raw_path"][:LONGEST_PATH].decode(errors="replace")
             _write(f"{scope['request_id']} {scope['method']} {path} {status} {took:.1f}ms")
 
 

@@ -47,7 +47,7 @@ def why_not(name: str) -> str | None:
         return "is empty"
     if name in (".", ".."):
         return "means a folder"
-    for letter in (DELIMITER, "/", "\\"):
+    for letter in (DELIMITER, "/"):
         if letter in name:
             return f"contains {letter}"
     if _CONTROL.search(name):
