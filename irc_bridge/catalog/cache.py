@@ -12,6 +12,8 @@ class Answer:
     body: bytes
     etag: str
     location: str
+    reply: object
+    """What the protocol sends where nothing about the request asks for more."""
 
 
 class AnswerCache:

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import Headers, QueryParams
 
 from irc_bridge import names
-from irc_bridge.catalog.cache import AnswerCache
 from irc_bridge.catalog.models import EVERYTHING, Levels, PageRequest
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
 from irc_bridge.errors import InvalidInput, NamespaceNotFound, Unsupported
+from irc_bridge.iceberg_rest.warm import Asked, WarmLoads
 
 Model = TypeVar("Model", bound=BaseModel)
 Ability = TypeVar("Ability")
@@ -42,7 +42,8 @@ class Call:
     headers: Headers
     body: bytes
     warehouses: Warehouses
-    cache: AnswerCache
+    asked: Asked
+    warm: WarmLoads
 
     @cached_property
     def warehouse(self) -> Warehouse:

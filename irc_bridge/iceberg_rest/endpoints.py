@@ -41,12 +41,10 @@ class Endpoint:
     """The ability without which a warehouse does not advertise the endpoint."""
     changes: bool = False
     advertised: bool = True
-    warm: Callable[[Call], Response | None] | None = None
-    """Answers at once from memory where it can; tried before `handler`."""
 
 
-def _read(operation: str, method: str, path: str, handler: Handler, **more: Any) -> Endpoint:
-    return Endpoint(operation, method, path, handler, **more)
+def _read(operation: str, method: str, path: str, handler: Handler) -> Endpoint:
+    return Endpoint(operation, method, path, handler)
 
 
 def _change(operation: str, method: str, path: str, handler: Handler, needs: type[Any]) -> Endpoint:
@@ -75,7 +73,7 @@ ENDPOINTS = (
     _read("listTables", "GET", TABLES, tables.list_tables),
     _change("createTable", "POST", TABLES, tables.create_table, ports.CanCreateTables),
     _change("registerTable", "POST", NAMESPACE + "/register", tables.register_table, ports.CanRegisterTables),
-    _read("loadTable", "GET", TABLE, loads.load_table, warm=loads.load_table_warm),
+    _read("loadTable", "GET", TABLE, loads.load_table),
     _read("tableExists", "HEAD", TABLE, loads.table_exists),
     _change("updateTable", "POST", TABLE, commits.update_table, ports.CanCommit),
     _change("dropTable", "DELETE", TABLE, tables.drop_table, ports.CanDropTables),

@@ -11,7 +11,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from irc_bridge.catalog.cache import AnswerCache
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import (
     BodyTooLarge,
@@ -24,6 +23,7 @@ from irc_bridge.errors import (
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
+from irc_bridge.iceberg_rest.warm import WarmLoads
 
 log = logging.getLogger("irc_bridge.iceberg_rest")
 
@@ -43,13 +43,13 @@ class IcebergRest:
         self._app = app
         self._warehouses = warehouses
         self._max_body_bytes = max_body_bytes
-        self._cache = AnswerCache()
+        self._warm = WarmLoads()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["raw_path"].startswith(b"/health/"):
             await self._app(scope, receive, send)
             return
-        response = await self._respond(Request(scope, receive))
+        response = self._warm.reply(scope) or await self._respond(Request(scope, receive))
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
@@ -73,12 +73,9 @@ class IcebergRest:
             headers=request.headers,
             body=b"",
             warehouses=self._warehouses,
-            cache=self._cache,
+            asked=(request.scope["raw_path"], request.scope["query_string"]),
+            warm=self._warm,
         )
-        if endpoint.warm and call.catalog.probes_inline:
-            response = endpoint.warm(call)
-            if response is not None:
-                return response
         call.body = await self._body(request)
         return await to_thread.run_sync(_run, endpoint, call)
 

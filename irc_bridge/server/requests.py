@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import time
+from itertools import count
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -11,6 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 log = logging.getLogger("irc_bridge.access")
 
 SANE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+PROCESS, COUNT = os.urandom(8).hex().encode(), count()
+"""Of these the ids of one process are made."""
 LONGEST_PATH = 1000
 """As much of it as a log line shows."""
 CLIENT_WENT_AWAY = 499
@@ -51,7 +54,7 @@ def _request_id(scope: Scope) -> bytes:
         if name == b"x-request-id" and SANE_ID.fullmatch(value):
             given: bytes = value
             return given
-    return os.urandom(16).hex().encode()
+    return b"%s-%x" % (PROCESS, next(COUNT))
 
 
 def _write(line: str) -> None:
