@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-from functools import lru_cache
 from urllib.parse import unquote, unquote_to_bytes
 
 from irc_bridge.errors import InvalidInput
@@ -11,7 +10,6 @@ SEPARATOR = "\x1f"
 PAGE_MARK = b"after:"
 
 
-@lru_cache(maxsize=10_000)
 def decode(raw: str) -> str:
     """A path segment as the client meant it. Java encodes forms, so a plus is a space."""
     try:

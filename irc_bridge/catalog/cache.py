@@ -11,7 +11,6 @@ class Answer:
     token: Hashable
     body: bytes
     etag: str
-    location: str
     reply: object
     """What the protocol sends where nothing about the request asks for more."""
 

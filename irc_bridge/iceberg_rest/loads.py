@@ -19,10 +19,11 @@ EMPTY_CONFIG = b'"config":{}}'
 
 
 def load_table(call: Call) -> Response:
-    key = (call.warehouse.name, call.table.in_catalog, _history(call))
+    history = _history(call)
+    key = (call.warehouse.name, call.table.in_catalog, history)
     known = call.warm.answers.get(key)
-    info = call.catalog.load_table(call.table.in_catalog, _history(call), known.token if known else None)
-    answer = _answer(info, known, _history(call))
+    info = call.catalog.load_table(call.table.in_catalog, history, known.token if known else None)
+    answer = _answer(info, known, history)
     call.warm.answers.put(key, answer)
     call.warm.remember(call.asked, call.warehouse, key)
     return _vended(call, answer) or conditional(call.headers.get("if-none-match", ""), answer)
@@ -55,7 +56,7 @@ def _answer(info: TableInfo | Unchanged, known: Answer | None, history: History)
     metadata = table_metadata(info).model_dump_json().encode()
     body = b'{"metadata":' + metadata + b"," + EMPTY_CONFIG
     etag = f'"{hashlib.blake2b(history.value.encode() + body, digest_size=16).hexdigest()}"'
-    return Answer(info.token, body, etag, info.location, replies.ok_bytes(body, {"etag": etag}))
+    return Answer(info.token, body, etag, replies.ok_bytes(body, {"etag": etag}))
 
 
 def _vended(call: Call, answer: Answer) -> Response | None:

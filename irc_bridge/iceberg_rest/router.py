@@ -2,11 +2,8 @@
 
 import logging
 from collections.abc import Mapping
-from functools import lru_cache
-from types import MappingProxyType
 
 from anyio import to_thread
-from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -29,8 +26,6 @@ log = logging.getLogger("irc_bridge.iceberg_rest")
 
 FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2] for endpoint in ENDPOINTS}
 """What follows /v1 when the prefix is left out."""
-
-NO_QUERY = QueryParams()
 
 Shape = tuple[str, ...]
 
@@ -69,7 +64,7 @@ class IcebergRest:
         call = Call(
             operation=endpoint.operation,
             params=params,
-            query=request.query_params if request.scope["query_string"] else NO_QUERY,
+            query=request.query_params,
             headers=request.headers,
             body=b"",
             warehouses=self._warehouses,
@@ -124,7 +119,6 @@ def _routes() -> dict[Shape, dict[str, Endpoint]]:
 ROUTES = _routes()
 
 
-@lru_cache(maxsize=10_000)
 def find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
     """The endpoint and the raw values of the placeholders in its path."""
     shape, values = _cut(raw_path.decode(errors="replace"))
@@ -134,7 +128,7 @@ def find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
     endpoint = methods.get(method)
     if endpoint is None:
         raise MethodNotAllowed(method, sorted(methods))
-    return endpoint, MappingProxyType(dict(zip(_placeholders(endpoint.path, shape), values, strict=True)))
+    return endpoint, dict(zip(_placeholders(endpoint.path, shape), values, strict=True))
 
 
 def _placeholders(path: str, shape: Shape) -> list[str]:

@@ -1,8 +1,8 @@
 """The errors of names, in the words that clients look for."""
 
-from irc_bridge.backends.directory.names import dotted
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import NamespaceAlreadyExists, NamespaceNotFound, TableAlreadyExists, TableNotFound
+from irc_bridge.names import dotted
 
 
 def no_namespace(namespace: Levels) -> NamespaceNotFound:

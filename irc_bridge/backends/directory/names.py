@@ -4,6 +4,7 @@ import re
 
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import InvalidInput
+from irc_bridge.names import dotted
 
 DELIMITER = "$"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -17,10 +18,6 @@ def object_id(levels: Levels) -> str:
 
 def levels(object_id: str) -> Levels:
     return tuple(object_id.split(DELIMITER))
-
-
-def dotted(levels: Levels) -> str:
-    return ".".join(levels)
 
 
 def is_valid(levels: Levels) -> bool:

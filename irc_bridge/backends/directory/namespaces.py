@@ -13,10 +13,11 @@ from irc_bridge.backends.directory.manifest import (
     values,
 )
 from irc_bridge.backends.directory.name_errors import namespace_exists, no_namespace, table_exists
-from irc_bridge.backends.directory.names import DELIMITER, dotted, is_valid, object_id, require_valid
+from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id, require_valid
 from irc_bridge.catalog.models import Levels, PropertyChanges
 from irc_bridge.errors import InvalidInput, NamespaceNotEmpty, NamespaceNotFound
 from irc_bridge.lance_store.rows import KeyedTable
+from irc_bridge.names import dotted
 
 _NAMED = 5
 
