@@ -2,6 +2,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from hypothesis import settings
 
 from contract_tests.strangers.openapi import SPECIFICATION
 from contract_tests.worlds.bridge import Client, Server
+from contract_tests.worlds.java import CannotRun
+from contract_tests.worlds.roots import Root
+from contract_tests.worlds.s3 import S3, s3_server
 from contract_tests.worlds.world import WORLDS, Bridge, World
 
 Start = Callable[..., Server]
@@ -53,7 +57,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
 @pytest.fixture(scope="session", params=WORLDS, ids=lambda world: world.name)
 def world(request: pytest.FixtureRequest) -> World:
     chosen: World = request.param
-    return chosen
+    return replace(chosen, s3=request.getfixturevalue("s3")) if chosen.on_s3 else chosen
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    """One server for all tests that want one, each in buckets of its own."""
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(s3_server(tmp_path_factory.mktemp("buckets")))
+        except CannotRun as reason:
+            pytest.skip(str(reason))
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +80,11 @@ def bridge(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
 @pytest.fixture
 def client(bridge: Bridge) -> Client:
     return bridge.client
+
+
+@pytest.fixture
+def root(bridge: Bridge) -> Root:
+    return bridge.root
 
 
 _numbers = itertools.count()

@@ -129,6 +129,10 @@ class TableAlreadyExists(Conflict):
 
 
 class TableVersionAlreadyExists(Conflict):
+    """12 is its code in the seeds. The published Lance protocol gave that number to another error,
+    TableColumnNotFound, so on the Lance wire this one is sent as 14 with status 409: Lance clients treat that as
+    the conflict that it is."""
+
     lance_code = 12
 
 

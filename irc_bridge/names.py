@@ -1,4 +1,4 @@
-"""Names as they travel: levels joined by 0x1F, percent-encoded in paths; page tokens."""
+"""Names as they travel: identifiers of seed 000; levels joined by 0x1F, percent-encoded in paths; page tokens."""
 
 import base64
 import binascii
@@ -6,8 +6,28 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from irc_bridge.errors import InvalidInput
 
+DELIMITER = "$"
+"""Joins the names of a string style identifier where no other is asked for."""
 SEPARATOR = "\x1f"
 PAGE_MARK = b"after:"
+
+
+def identifier(levels: tuple[str, ...], delimiter: str = DELIMITER) -> str:
+    """The string style identifier, empty for the root namespace."""
+    for name in levels:
+        if delimiter in name:
+            raise InvalidInput(f"The name {name!r} contains the delimiter {delimiter!r}: use another delimiter")
+    text = delimiter.join(levels)
+    if levels_of(text, delimiter) != levels:
+        raise InvalidInput(f"The names {levels} cannot be told apart with {delimiter!r} between them")
+    return text
+
+
+def levels_of(identifier: str | None, delimiter: str = DELIMITER) -> tuple[str, ...]:
+    """The list style identifier. The root namespace is empty, or the delimiter alone on the Lance wire."""
+    if not delimiter:
+        raise InvalidInput("The delimiter of an identifier cannot be empty")
+    return () if identifier in (None, "", delimiter) else tuple(str(identifier).split(delimiter))
 
 
 def decode(raw: str) -> str:

@@ -86,6 +86,7 @@ class DirWarehouse(_Table):
     root: str = Field(min_length=1, repr=False)
     manifest_enabled: bool = True
     dir_listing_enabled: bool = True
+    table_version_management: bool = False
     root_namespace: str = "default"
     read_only: bool = False
     vend_credentials: bool = False

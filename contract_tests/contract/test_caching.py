@@ -1,6 +1,5 @@
 """ETag and If-None-Match on LoadTable: 304 only while the answer would be the same bytes."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,9 @@ import pytest
 
 from contract_tests.conftest import Start
 from contract_tests.worlds.bridge import Client, table_path
+from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import COMPATIBLE, Bridge
-from contract_tests.worlds.writer import folder_of, open_table, rows, write
+from contract_tests.worlds.writer import rows
 
 Place = tuple[str, ...]
 
@@ -27,12 +27,12 @@ def etag_of(response: Any) -> str:
 
 
 @pytest.fixture
-def table(client: Client, place: Place, name: str) -> Any:
+def table(client: Client, root: Root, place: Place, name: str) -> Any:
     """With rows in versions 2 and 3."""
     location = client.create_table(place, name)["metadata"]["location"]
-    schema = open_table(location).schema
-    write(folder_of(location), rows(2).cast(schema), mode="append")
-    return write(folder_of(location), rows(2).cast(schema), mode="append")
+    schema = root.open(location).schema
+    root.write(location, rows(2).cast(schema), mode="append")
+    return root.write(location, rows(2).cast(schema), mode="append")
 
 
 @pytest.mark.usefixtures("table")
@@ -127,16 +127,16 @@ class TestNeverBehind:
         assert seen["properties"]["owner"] == "you"
 
     @pytest.mark.needs("folders as tables")
-    def test_a_new_table_of_the_same_name_and_version(self, bridge: Bridge, name: str) -> None:
-        folder = bridge.root / f"{name}.lance"
-        write(folder, rows(1))
+    def test_a_new_table_of_the_same_name_and_version(self, client: Client, root: Root, name: str) -> None:
+        folder = root.at(f"{name}.lance")
+        root.write(folder, rows(1))
         for count in range(2, 12):
 
             def replace(count: int = count) -> None:
-                shutil.rmtree(folder)
-                write(folder, rows(count))
+                root.remove(folder)
+                root.write(folder, rows(count))
 
-            seen = self.assert_seen(bridge.client, ("default",), name, replace)
+            seen = self.assert_seen(client, ("default",), name, replace)
             assert seen["current-snapshot-id"] == 1
             assert seen["snapshots"][0]["summary"]["total-records"] == str(count)
 
@@ -150,14 +150,16 @@ class TestNeverBehind:
 
         assert self.assert_seen(client, place, name, replace)["table-uuid"] != first
 
-    def test_the_first_version_of_a_declared_table(self, client: Client, place: Place, name: str) -> None:
+    def test_the_first_version_of_a_declared_table(
+        self, client: Client, root: Root, place: Place, name: str
+    ) -> None:
         location = client.declare_table(place, name)["metadata"]["location"]
-        seen = self.assert_seen(client, place, name, lambda: write(folder_of(location)))
+        seen = self.assert_seen(client, place, name, lambda: root.write(location))
         assert seen["current-snapshot-id"] == 1
 
-    def test_a_table_that_went(self, client: Client, place: Place, name: str, table: Any) -> None:
+    def test_a_table_that_went(self, client: Client, root: Root, place: Place, name: str, table: Any) -> None:
         etag = etag_of(load(client, place, name))
-        shutil.rmtree(folder_of(client.metadata(place, name)["location"]))
+        root.remove(client.metadata(place, name)["location"])
         assert load(client, place, name, etag).status_code in (200, 404, 500)
         client.delete(table_path(place, name))
         assert load(client, place, name, etag).status_code == 404

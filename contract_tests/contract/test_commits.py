@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from contract_tests.worlds.bridge import SCHEMA, Client, assert_error, assert_ok, namespace_path, table_path
+from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import ONE_WORLD, Bridge
-from contract_tests.worlds.writer import files_below, folder_of, open_table, rows, write
+from contract_tests.worlds.writer import rows
 
 Place = tuple[str, ...]
 ASSERT_CREATE = {"type": "assert-create"}
@@ -28,7 +29,7 @@ def remove_properties(*keys: str) -> dict[str, Any]:
 
 
 class TestProperties:
-    def test_they_are_a_new_lance_version(self, client: Client, place: Place, name: str) -> None:
+    def test_they_are_a_new_lance_version(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.create_table(place, name, properties={"a": "1", "b": "2"})["metadata"]["location"]
         answered = assert_ok(
             commit(client, place, name, set_properties(b="3", c="4"), remove_properties("a", "never"))
@@ -37,16 +38,16 @@ class TestProperties:
         properties = answered["metadata"]["properties"]
         assert (properties["b"], properties["c"], "a" in properties) == ("3", "4", False)
         assert client.metadata(place, name) == answered["metadata"]
-        table = open_table(location)
+        table = root.open(location)
         assert table.version == 2
         assert (table.metadata["b"], table.metadata["c"], "a" in table.metadata) == ("3", "4", False)
 
-    def test_the_answer_names_a_metadata_file(self, client: Client, place: Place, name: str) -> None:
+    def test_the_answer_names_a_metadata_file(self, client: Client, root: Root, place: Place, name: str) -> None:
         client.create_table(place, name)
         first = assert_ok(commit(client, place, name, set_properties(a="1")))["metadata-location"]
         second = assert_ok(commit(client, place, name, set_properties(a="2")))["metadata-location"]
         assert first != second
-        assert folder_of(first).is_file() and folder_of(second).is_file()
+        assert root.exists(first) and root.exists(second)
 
     def test_the_last_word_counts(self, client: Client, place: Place, name: str) -> None:
         client.create_table(place, name, properties={"a": "0"})
@@ -73,19 +74,19 @@ class TestProperties:
         commit(client, place, name, set_properties(**{"irc-bridge.table-uuid": "mine"}))
         assert client.metadata(place, name)["table-uuid"] == uuid
 
-    def test_of_a_declared_table_they_wait(self, client: Client, place: Place, name: str) -> None:
+    def test_of_a_declared_table_they_wait(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.declare_table(place, name, properties={"a": "1"})["metadata"]["location"]
         answered = assert_ok(commit(client, place, name, set_properties(b="2"), remove_properties("a")))
         assert "a" not in answered["metadata"]["properties"]
         metadata = client.metadata(place, name)
         assert metadata["properties"]["b"] == "2"
         assert metadata.get("current-snapshot-id", -1) == -1
-        assert not list(folder_of(location).glob("_versions/*"))
+        assert not root.exists(f"{location}/_versions")
 
-    def test_no_updates_make_no_version(self, client: Client, place: Place, name: str) -> None:
+    def test_no_updates_make_no_version(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.create_table(place, name)["metadata"]["location"]
         assert_ok(commit(client, place, name))
-        assert open_table(location).version == 1
+        assert root.open(location).version == 1
 
     def test_of_a_table_that_is_not_there(self, client: Client, place: Place, name: str) -> None:
         response = commit(client, place, name, set_properties(a="1"))
@@ -107,14 +108,14 @@ class TestProperties:
         kept = {key for key in bridge.client.metadata(place, name)["properties"] if key.startswith("key")}
         assert kept == {f"key{number}" for number, status in enumerate(statuses) if status == 200}
         assert statuses.count(200) > 0
-        assert open_table(location).version == 1 + statuses.count(200)
+        assert bridge.root.open(location).version == 1 + statuses.count(200)
 
     def test_other_writers_go_on_meanwhile(self, bridge: Bridge, place: Place, name: str) -> None:
         location = bridge.client.create_table(place, name)["metadata"]["location"]
-        schema = open_table(location).schema
+        schema = bridge.root.open(location).schema
 
         def append(_: int) -> None:
-            write(folder_of(location), rows(1).cast(schema), mode="append")
+            bridge.root.write(location, rows(1).cast(schema), mode="append")
 
         def set_one(number: int) -> None:
             with bridge.server.client() as client:
@@ -126,14 +127,14 @@ class TestProperties:
         metadata = bridge.client.metadata(place, name)
         assert metadata["current-snapshot-id"] == 17
         assert {f"key{number}" for number in range(8)} <= set(metadata["properties"])
-        assert open_table(location).count_rows() == 8
+        assert bridge.root.open(location).count_rows() == 8
 
 
 class TestRequirements:
     @pytest.fixture
-    def metadata(self, client: Client, place: Place, name: str) -> Any:
+    def metadata(self, client: Client, root: Root, place: Place, name: str) -> Any:
         location = client.create_table(place, name)["metadata"]["location"]
-        write(folder_of(location), rows(2).cast(open_table(location).schema), mode="append")
+        root.write(location, rows(2).cast(root.open(location).schema), mode="append")
         return client.metadata(place, name)
 
     def true_ones(self, metadata: Any) -> list[dict[str, Any]]:
@@ -260,28 +261,28 @@ class TestStagedCreate:
         )  # fmt: skip
 
     def test_staging_makes_nothing(self, bridge: Bridge, place: Place, name: str) -> None:
-        before = files_below(bridge.root)
+        before = bridge.root.files()
         staged = assert_ok(self.stage(bridge.client, place, name, properties={"a": "1"}))
         assert "metadata-location" not in staged or staged["metadata-location"] is None
         metadata = staged["metadata"]
         assert [field["name"] for field in metadata["schemas"][0]["fields"]] == ["id", "name"]
         assert metadata["properties"]["a"] == "1"
         assert metadata.get("current-snapshot-id", -1) == -1
-        assert files_below(bridge.root) == before
+        assert bridge.root.files() == before
         assert bridge.client.head(table_path(place, name)).status_code == 404
         assert name not in bridge.client.tables(place)
 
-    def test_the_commit_makes_the_table(self, client: Client, place: Place, name: str) -> None:
+    def test_the_commit_makes_the_table(self, client: Client, root: Root, place: Place, name: str) -> None:
         staged = assert_ok(self.stage(client, place, name, properties={"a": "1"}))["metadata"]
         answered = assert_ok(self.finish(client, place, name, staged, set_properties(b="2")))
-        assert folder_of(answered["metadata-location"]).is_file()
+        assert root.exists(answered["metadata-location"])
         made = client.metadata(place, name)
         assert made == answered["metadata"]
         assert made["table-uuid"] == staged["table-uuid"]
         assert made["location"] == staged["location"]
         assert made["schemas"][0]["fields"] == staged["schemas"][0]["fields"]
         assert made["properties"].items() >= {"a": "1", "b": "2"}.items()
-        assert open_table(made["location"]).schema.names == ["id", "name"]
+        assert root.open(made["location"]).schema.names == ["id", "name"]
         assert client.tables(place).count(name) == 1
 
     def test_staging_what_is_there(self, client: Client, place: Place, name: str) -> None:
@@ -301,7 +302,7 @@ class TestStagedCreate:
     def test_the_same_rules_as_create(self, bridge: Bridge, place: Place, name: str) -> None:
         client = bridge.client
         staged = assert_ok(self.stage(client, place, name))["metadata"]
-        elsewhere = {**staged, "location": str(bridge.root.parent / "elsewhere")}
+        elsewhere = {**staged, "location": f"{bridge.root}/../elsewhere"}
         assert_error(self.finish(client, place, name, elsewhere), 400, "BadRequestException", names="ocation")
         partitioned = {
             "action": "add-spec",

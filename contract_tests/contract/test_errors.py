@@ -19,7 +19,6 @@ from contract_tests.worlds.bridge import (
     table_path,
 )
 from contract_tests.worlds.world import COMPATIBLE, ONE_WORLD, Bridge
-from contract_tests.worlds.writer import files_below
 
 Place = tuple[str, ...]
 TABLES = "namespaces/default/tables"
@@ -110,10 +109,10 @@ WRONG: list[tuple[str, Any, str]] = [
 class TestBodies:
     @pytest.mark.parametrize(("path", "body", "field"), WRONG, ids=lambda each: str(each)[:60])
     def test_a_wrong_field_is_named(self, bridge: Bridge, path: str, body: Any, field: str) -> None:
-        before = files_below(bridge.root)
+        before = bridge.root.files()
         message = assert_error(bridge.client.post(path, json=body), 400, "BadRequestException", names=field)
         assert "pydantic" not in message and "Traceback" not in message
-        assert files_below(bridge.root) == before
+        assert bridge.root.files() == before
 
     @pytest.mark.parametrize(
         "body",

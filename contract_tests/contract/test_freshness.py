@@ -1,6 +1,5 @@
 """What another process does shows in the next answer, also where this server has the table warm."""
 
-import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from lance_namespace import (
     DropNamespaceRequest,
 )
 
-from contract_tests.worlds.bridge import table_path
+from contract_tests.worlds.bridge import Client, table_path
+from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import COMPATIBLE, Bridge
-from contract_tests.worlds.writer import folder_of, open_table, rows, write
+from contract_tests.worlds.writer import rows
 
 Place = tuple[str, ...]
 ROOT = ("default",)
@@ -47,54 +47,54 @@ def test_two_servers_see_each_others_tables(bridge: Bridge, place: Place, name: 
 
 def test_versions_by_another_process(bridge: Bridge, place: Place, name: str) -> None:
     location = bridge.client.create_table(place, name)["metadata"]["location"]
-    table = open_table(location)
+    table = bridge.root.open(location)
     for version in range(2, 22):
-        table = write(folder_of(location), rows(1).cast(table.schema), mode="append")
+        table = bridge.root.write(location, rows(1).cast(table.schema), mode="append")
         assert seen(bridge, place, name)[0] == version
 
 
 def test_an_overwrite_and_a_restore(bridge: Bridge, place: Place, name: str) -> None:
     location = bridge.client.create_table(place, name)["metadata"]["location"]
-    write(folder_of(location), rows(1), mode="overwrite")
+    bridge.root.write(location, rows(1), mode="overwrite")
     assert seen(bridge, place, name)[0] == 2
-    old = open_table(location).checkout_version(1)
+    old = bridge.root.open(location).checkout_version(1)
     old.restore()
     assert seen(bridge, place, name)[0] == 3
 
 
 @pytest.mark.needs("folders as tables")
 def test_folders_come_and_go(bridge: Bridge, name: str) -> None:
-    folder = bridge.root / f"{name}.lance"
+    folder = bridge.root.at(f"{name}.lance")
     for count in range(1, 6):
         assert name not in bridge.client.tables(ROOT)
-        write(folder, rows(count))
+        bridge.root.write(folder, rows(count))
         assert name in bridge.client.tables(ROOT)
         loaded = bridge.client.metadata(ROOT, name)
         assert loaded["snapshots"][0]["summary"]["total-records"] == str(count)
-        shutil.rmtree(folder)
+        bridge.root.remove(folder)
         assert bridge.client.get(table_path(ROOT, name)).status_code == 404
 
 
 @pytest.mark.needs("folders as tables")
-def test_a_shorter_history_of_the_same_name(bridge: Bridge, name: str) -> None:
-    folder = bridge.root / f"{name}.lance"
-    write(folder)
-    write(folder, mode="append")
-    write(folder, mode="append")
-    assert bridge.client.metadata(ROOT, name)["current-snapshot-id"] == 3
-    shutil.rmtree(folder)
-    write(folder, rows(9))
-    write(folder, rows(1), mode="append")
-    metadata = bridge.client.metadata(ROOT, name)
+def test_a_shorter_history_of_the_same_name(client: Client, root: Root, name: str) -> None:
+    folder = root.at(f"{name}.lance")
+    root.write(folder)
+    root.write(folder, mode="append")
+    root.write(folder, mode="append")
+    assert client.metadata(ROOT, name)["current-snapshot-id"] == 3
+    root.remove(folder)
+    root.write(folder, rows(9))
+    root.write(folder, rows(1), mode="append")
+    metadata = client.metadata(ROOT, name)
     assert metadata["current-snapshot-id"] == 2
     assert [each["summary"]["total-records"] for each in metadata["snapshots"]] == ["9", "10"]
 
 
 def test_a_cleanup_shows_within_a_minute_and_breaks_nothing(bridge: Bridge, place: Place, name: str) -> None:
     location = bridge.client.create_table(place, name)["metadata"]["location"]
-    table = open_table(location)
+    table = bridge.root.open(location)
     for _ in range(4):
-        table = write(folder_of(location), rows(1).cast(table.schema), mode="append")
+        table = bridge.root.write(location, rows(1).cast(table.schema), mode="append")
     assert len(bridge.client.metadata(place, name)["snapshots"]) == 5
     table.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
     assert bridge.client.metadata(place, name)["current-snapshot-id"] == 5
@@ -121,7 +121,7 @@ def test_what_pylance_does_to_the_folder(tmp_path: Path) -> None:
         lance.write_dataset(rows(2), namespace_client=other, table_id=["mine", "direct"])
         assert client.metadata(("mine",), "direct")["current-snapshot-id"] == 1
         read = lance.dataset(namespace_client=other, table_id=["mine", "t"])
-        assert str(folder_of(created["location"])) in read.uri
+        assert bridge.root.plain(created["location"]) in read.uri
         other.deregister_table(DeregisterTableRequest(id=["mine", "t"]))
         assert client.tables(("mine",)) == ["direct"]
         assert client.get(table_path(("mine",), "t")).status_code == 404

@@ -1,28 +1,27 @@
 """How a Lance table looks as Iceberg TableMetadata (seed 004 and what the issue adds)."""
 
-import shutil
 import uuid
 from datetime import timedelta
 from typing import Any
 
-import lance
 import pyarrow as pa
 import pytest
 
 from contract_tests.conftest import Start
 from contract_tests.strangers.openapi import SPECIFICATION, specification
 from contract_tests.worlds.bridge import Client, table_path
+from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import COMPATIBLE, Bridge
-from contract_tests.worlds.writer import folder_of, open_table, rows, write
+from contract_tests.worlds.writer import folder_of, rows, write
 
 Place = tuple[str, ...]
 
 
-def with_history(client: Client, place: Place, name: str) -> Any:
+def with_history(client: Client, root: Root, place: Place, name: str) -> Any:
     """Version 1 has no rows, 2 appends, 3 adds a column, 4 deletes, 5 appends; tags on 2 and 4."""
     location = client.create_table(place, name)["metadata"]["location"]
-    table = open_table(location)
-    table = write(folder_of(location), rows(3).cast(table.schema), mode="append")
+    table = root.open(location)
+    table = root.write(location, rows(3).cast(table.schema), mode="append")
     table.tags.create("two", 2)
     table.add_columns({"twice": "id * 2"})
     table.delete("id = 1")
@@ -40,8 +39,8 @@ class TestSeed:
     """The requirements of seed 004, one by one."""
 
     @pytest.fixture
-    def loaded(self, client: Client, place: Place, name: str) -> dict[str, Any]:
-        self.table = with_history(client, place, name)
+    def loaded(self, client: Client, root: Root, place: Place, name: str) -> dict[str, Any]:
+        self.table = with_history(client, root, place, name)
         return client.load(place, name)
 
     @pytest.fixture
@@ -49,9 +48,9 @@ class TestSeed:
         metadata: dict[str, Any] = loaded["metadata"]
         return metadata
 
-    def test_location_is_the_lance_root(self, metadata: dict[str, Any]) -> None:
-        assert str(folder_of(metadata["location"])) == self.table.uri.rstrip("/")
-        assert lance.dataset(metadata["location"]).version == 5
+    def test_location_is_the_lance_root(self, root: Root, metadata: dict[str, Any]) -> None:
+        assert root.plain(metadata["location"]) == self.table.uri.rstrip("/").removeprefix("file://")
+        assert root.open(metadata["location"]).version == 5
 
     def test_table_type_and_managed_by(self, metadata: dict[str, Any]) -> None:
         assert metadata["properties"]["table_type"] == "lance"
@@ -92,44 +91,50 @@ class TestSeed:
 
 
 class TestHistory:
-    def test_all_lists_every_version(self, client: Client, place: Place, name: str) -> None:
-        with_history(client, place, name)
+    def test_all_lists_every_version(self, client: Client, root: Root, place: Place, name: str) -> None:
+        with_history(client, root, place, name)
         for query in ({}, {"snapshots": "all"}):
             metadata = client.metadata(place, name, **query)
             assert [snapshot["snapshot-id"] for snapshot in metadata["snapshots"]] == [1, 2, 3, 4, 5]
             assert [entry["snapshot-id"] for entry in metadata["snapshot-log"]] == [1, 2, 3, 4, 5]
 
-    def test_refs_lists_the_current_and_the_tagged(self, client: Client, place: Place, name: str) -> None:
-        with_history(client, place, name)
+    def test_refs_lists_the_current_and_the_tagged(
+        self, client: Client, root: Root, place: Place, name: str
+    ) -> None:
+        with_history(client, root, place, name)
         metadata = client.metadata(place, name, snapshots="refs")
         assert [snapshot["snapshot-id"] for snapshot in metadata["snapshots"]] == [2, 4, 5]
         assert [entry["snapshot-id"] for entry in metadata["snapshot-log"]] == [2, 4, 5]
 
     @pytest.mark.parametrize("query", ["all", "refs"])
-    def test_tags_become_tags(self, client: Client, place: Place, name: str, query: str) -> None:
-        with_history(client, place, name)
+    def test_tags_become_tags(self, client: Client, root: Root, place: Place, name: str, query: str) -> None:
+        with_history(client, root, place, name)
         assert client.metadata(place, name, snapshots=query)["refs"] == {
             "main": {"snapshot-id": 5, "type": "branch"},
             "two": {"snapshot-id": 2, "type": "tag"},
             "four": {"snapshot-id": 4, "type": "tag"},
         }
 
-    def test_a_tag_named_main_does_not_hide_the_table(self, client: Client, place: Place, name: str) -> None:
-        with_history(client, place, name).tags.create("main", 1)
+    def test_a_tag_named_main_does_not_hide_the_table(
+        self, client: Client, root: Root, place: Place, name: str
+    ) -> None:
+        with_history(client, root, place, name).tags.create("main", 1)
         for query in ("all", "refs"):
             metadata = client.metadata(place, name, snapshots=query)
             assert metadata["refs"]["main"] == {"snapshot-id": 5, "type": "branch"}
             assert metadata["current-snapshot-id"] == 5
 
     @pytest.mark.parametrize("tag", ["v1.0", "a-b_c", "ärger", "版本"])
-    def test_any_tag_that_lance_allows(self, client: Client, place: Place, name: str, tag: str) -> None:
-        with_history(client, place, name).tags.create(tag, 2)
+    def test_any_tag_that_lance_allows(
+        self, client: Client, root: Root, place: Place, name: str, tag: str
+    ) -> None:
+        with_history(client, root, place, name).tags.create(tag, 2)
         for query in ("all", "refs"):
             refs = client.metadata(place, name, snapshots=query)["refs"]
             assert refs[tag] == {"snapshot-id": 2, "type": "tag"}
 
-    def test_branches_of_lance_stay_out(self, client: Client, place: Place, name: str) -> None:
-        table = with_history(client, place, name)
+    def test_branches_of_lance_stay_out(self, client: Client, root: Root, place: Place, name: str) -> None:
+        table = with_history(client, root, place, name)
         branch = table.create_branch("side")
         branch.insert(rows(2).append_column("twice", pa.array([1, 1])).cast(branch.schema))
         table.tags.create("aside", ("side", branch.latest_version))
@@ -148,8 +153,10 @@ class TestHistory:
         assert "snapshots" in response.json()["error"]["message"]
 
     @pytest.mark.parametrize("query", ["all", "refs"])
-    def test_snapshots_agree_with_the_rest(self, client: Client, place: Place, name: str, query: str) -> None:
-        table = with_history(client, place, name)
+    def test_snapshots_agree_with_the_rest(
+        self, client: Client, root: Root, place: Place, name: str, query: str
+    ) -> None:
+        table = with_history(client, root, place, name)
         metadata = client.metadata(place, name, snapshots=query)
         written = {each["version"]: each["timestamp"] for each in table.versions()}
         listed = {snapshot["snapshot-id"] for snapshot in metadata["snapshots"]}
@@ -164,8 +171,8 @@ class TestHistory:
         assert times == sorted(times)
         assert metadata["last-updated-ms"] >= times[-1]
 
-    def test_each_snapshot_names_its_own_schema(self, client: Client, place: Place, name: str) -> None:
-        table = with_history(client, place, name)
+    def test_each_snapshot_names_its_own_schema(self, client: Client, root: Root, place: Place, name: str) -> None:
+        table = with_history(client, root, place, name)
         metadata = client.metadata(place, name)
         schemas = {schema["schema-id"]: names_of(schema) for schema in metadata["schemas"]}
         assert sorted(schemas) == list(range(1, len(schemas) + 1))
@@ -174,15 +181,15 @@ class TestHistory:
             assert schemas[snapshot["schema-id"]] == table.checkout_version(version).schema.names
         assert {each["schema-id"] for each in metadata["snapshots"][2:]} == {1}
 
-    def test_a_snapshot_says_what_was_done(self, client: Client, place: Place, name: str) -> None:
-        with_history(client, place, name)
+    def test_a_snapshot_says_what_was_done(self, client: Client, root: Root, place: Place, name: str) -> None:
+        with_history(client, root, place, name)
         done = [each["summary"] for each in client.metadata(place, name)["snapshots"]]
         assert done[1]["operation"] == "append"
         assert done[3]["operation"] in ("delete", "overwrite")
         assert done[4]["operation"] == "append"
 
     def test_versions_that_are_gone_are_not_listed(self, bridge: Bridge, place: Place, name: str) -> None:
-        table = with_history(bridge.client, place, name)
+        table = with_history(bridge.client, bridge.root, place, name)
         table.tags.delete("two")
         table.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
         with bridge.world.start_another(bridge) as other:
@@ -192,14 +199,14 @@ class TestHistory:
         assert set(metadata["refs"]) == {"main", "four"}
 
     def test_a_version_with_rows_names_a_list_that_is_not_there(
-        self, client: Client, place: Place, name: str
+        self, client: Client, root: Root, place: Place, name: str
     ) -> None:
-        with_history(client, place, name)
+        with_history(client, root, place, name)
         metadata = client.metadata(place, name)
         for snapshot in metadata["snapshots"]:
             path = snapshot["manifest-list"]
-            assert path.startswith("file:///") and len(path.replace("-", " ").split()) > 5, path
-            assert not folder_of(path).exists()
+            assert path.startswith(f"{root.uri}/") and len(path.replace("-", " ").split()) > 5, path
+            assert not root.exists(path)
 
 
 class TestFieldIds:
@@ -207,14 +214,18 @@ class TestFieldIds:
         (schema,) = [s for s in client.metadata(place, name)["schemas"] if s["schema-id"] == 1]
         return {field["name"]: field["id"] for field in schema["fields"]}
 
-    def test_they_are_those_of_lance_from_one_on(self, client: Client, place: Place, name: str) -> None:
+    def test_they_are_those_of_lance_from_one_on(
+        self, client: Client, root: Root, place: Place, name: str
+    ) -> None:
         location = client.create_table(place, name)["metadata"]["location"]
-        lance_ids = {field.name(): field.id() for field in open_table(location).lance_schema.fields()}
+        lance_ids = {field.name(): field.id() for field in root.open(location).lance_schema.fields()}
         assert self.ids(client, place, name) == {key: value + 1 for key, value in lance_ids.items()}
 
-    def test_they_live_through_rename_add_and_drop(self, client: Client, place: Place, name: str) -> None:
+    def test_they_live_through_rename_add_and_drop(
+        self, client: Client, root: Root, place: Place, name: str
+    ) -> None:
         location = client.create_table(place, name)["metadata"]["location"]
-        table = write(folder_of(location), rows(3).cast(open_table(location).schema), mode="append")
+        table = root.write(location, rows(3).cast(root.open(location).schema), mode="append")
         first = self.ids(client, place, name)
         table.alter_columns({"path": "name", "name": "renamed"})
         table.add_columns({"more": "id + 1"})
@@ -224,7 +235,7 @@ class TestFieldIds:
         table.drop_columns(["renamed"])
         assert self.ids(client, place, name) == {"id": first["id"], "more": second["more"]}
 
-    def test_no_id_is_given_twice(self, client: Client, place: Place, name: str) -> None:
+    def test_no_id_is_given_twice(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.declare_table(place, name)["metadata"]["location"]
         vector = pa.list_(pa.float32(), 2)
         point = pa.struct([("x", pa.int32()), ("v", vector)])
@@ -236,12 +247,12 @@ class TestFieldIds:
                 "z": pa.array([1]),
             }
         )
-        write(folder_of(location), data)
+        root.write(location, data)
         metadata = client.metadata(place, name)
         seen = all_ids(metadata["schemas"][0])
         assert len(seen) == len(set(seen)) == 4 + 2 + 1 + 1 + 3 + 1
         assert all(1 <= each < 2**31 for each in seen)
-        table = open_table(location)
+        table = root.open(location)
         table.add_columns({"y": "z + 1"})
         assert set(seen) < set(all_ids(client.metadata(place, name)["schemas"][0]))
 
@@ -256,9 +267,9 @@ def all_ids(node: Any) -> list[int]:
 
 
 class TestTypes:
-    def load(self, client: Client, place: Place, name: str, data: pa.Table) -> dict[str, Any]:
+    def load(self, client: Client, root: Root, place: Place, name: str, data: pa.Table) -> dict[str, Any]:
         location = client.declare_table(place, name)["metadata"]["location"]
-        write(folder_of(location), data)
+        root.write(location, data)
         return client.metadata(place, name)
 
     @pytest.mark.parametrize(
@@ -278,20 +289,22 @@ class TestTypes:
         ],
         ids=str,
     )  # fmt: skip
-    def test_a_type(self, client: Client, namespace: Place, name: str, arrow: Any, iceberg: str) -> None:
+    def test_a_type(
+        self, client: Client, root: Root, namespace: Place, name: str, arrow: Any, iceberg: str
+    ) -> None:
         data = pa.table({"id": pa.array([1]), "c": pa.array([None], arrow)})
-        metadata = self.load(client, namespace, name, data)
+        metadata = self.load(client, root, namespace, name, data)
         types = {field["name"]: field["type"] for field in metadata["schemas"][0]["fields"]}
         assert types["c"].replace(" ", "") == iceberg
 
-    def test_a_vector_is_a_list(self, client: Client, namespace: Place, name: str) -> None:
+    def test_a_vector_is_a_list(self, client: Client, root: Root, namespace: Place, name: str) -> None:
         data = pa.table({"v": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))})
-        metadata = self.load(client, namespace, name, data)
+        metadata = self.load(client, root, namespace, name, data)
         (field,) = metadata["schemas"][0]["fields"]
         assert (field["type"]["type"], field["type"]["element"]) == ("list", "float")
 
     def test_what_iceberg_has_no_type_for_is_left_out_and_named(
-        self, client: Client, namespace: Place, name: str
+        self, client: Client, root: Root, namespace: Place, name: str
     ) -> None:
         data = pa.table(
             {
@@ -300,14 +313,14 @@ class TestTypes:
                 "wide": pa.array([None], pa.decimal256(60, 2)),
             }
         )
-        metadata = self.load(client, namespace, name, data)
+        metadata = self.load(client, root, namespace, name, data)
         assert names_of(metadata["schemas"][0]) == ["id"]
         omitted = metadata["properties"]["irc-bridge.omitted-columns"]
         assert "nothing" in omitted and "wide" in omitted
 
-    def test_what_loses_something_is_named(self, client: Client, namespace: Place, name: str) -> None:
+    def test_what_loses_something_is_named(self, client: Client, root: Root, namespace: Place, name: str) -> None:
         data = pa.table({"id": pa.array([1]), "nano": pa.array([1], pa.timestamp("ns"))})
-        metadata = self.load(client, namespace, name, data)
+        metadata = self.load(client, root, namespace, name, data)
         assert "nano" in metadata["properties"]["irc-bridge.converted-columns"]
 
     def test_what_is_exact_is_not_named(self, client: Client, place: Place, name: str) -> None:
@@ -319,20 +332,20 @@ class TestTypes:
 class TestIdentity:
     def test_the_uuid_stays(self, bridge: Bridge, place: Place, name: str) -> None:
         first = bridge.client.create_table(place, name)["metadata"]
-        table = open_table(first["location"])
-        write(folder_of(first["location"]), rows(2).cast(table.schema), mode="append")
+        table = bridge.root.open(first["location"])
+        bridge.root.write(first["location"], rows(2).cast(table.schema), mode="append")
         assert bridge.client.metadata(place, name)["table-uuid"] == first["table-uuid"]
         assert first["table-uuid"] in table.metadata.values()
 
     @pytest.mark.needs("folders as tables")
     def test_a_foreign_table_derives_it_from_its_location(self, bridge: Bridge, name: str) -> None:
-        folder = bridge.root / f"{name}.lance"
-        write(folder)
+        folder = bridge.root.at(f"{name}.lance")
+        bridge.root.write(folder)
         first = bridge.client.metadata(("default",), name)["table-uuid"]
-        shutil.rmtree(folder)
-        write(folder, rows(7))
+        bridge.root.remove(folder)
+        bridge.root.write(folder, rows(7))
         assert bridge.client.metadata(("default",), name)["table-uuid"] == first
-        write(bridge.root / f"{name}_other.lance")
+        bridge.root.write(bridge.root.at(f"{name}_other.lance"))
         assert bridge.client.metadata(("default",), f"{name}_other")["table-uuid"] != first
         with bridge.world.start_another(bridge) as other:
             assert other.client.metadata(("default",), name)["table-uuid"] == first
@@ -344,9 +357,9 @@ class TestIdentity:
         assert client.declare_table(place, name)["metadata"]["table-uuid"] != declared["table-uuid"]
 
 
-def test_properties_that_somebody_else_set(client: Client, place: Place, name: str) -> None:
+def test_properties_that_somebody_else_set(client: Client, root: Root, place: Place, name: str) -> None:
     location = client.create_table(place, name)["metadata"]["location"]
-    open_table(location).update_metadata({"owner": "you", "managed_by": "IMPL"})
+    root.open(location).update_metadata({"owner": "you", "managed_by": "IMPL"})
     metadata = client.metadata(place, name)
     assert metadata["current-snapshot-id"] == 2
     assert metadata["properties"]["owner"] == "you"

@@ -21,8 +21,7 @@ from contract_tests.worlds.bridge import (
     raw_request,
     table_path,
 )
-from contract_tests.worlds.world import NESTED_WORLDS, ONE_WORLD, Bridge
-from contract_tests.worlds.writer import files_below
+from contract_tests.worlds.world import NESTED_WORLDS_AND_S3, ONE_WORLD, Bridge
 
 Place = tuple[str, ...]
 PURGE = {"purgeRequested": "true"}
@@ -136,37 +135,37 @@ class TestEncodings:
 class TestRefused:
     @pytest.mark.parametrize("bad", REFUSED, ids=repr)
     def test_tables_in_a_body(self, bridge: Bridge, place: Place, bad: str) -> None:
-        before = files_below(bridge.root)
+        before = bridge.root.files()
         body = {"name": bad, "schema": SCHEMA}
         for path in ("tables", "register"):
             more = {"metadata-location": f"{bridge.root}/x"} if path == "register" else {}
             response = bridge.client.post(f"{namespace_path(place)}/{path}", json={**body, **more})
             message = assert_error(response, 400, "BadRequestException")
             assert len(message.split()) > 3
-        assert files_below(bridge.root) == before
+        assert bridge.root.files() == before
 
     @pytest.mark.needs("child namespaces")
     @pytest.mark.parametrize("bad", REFUSED, ids=repr)
     def test_namespaces_in_a_body(self, bridge: Bridge, name: str, bad: str) -> None:
         bridge.client.create_namespace(name)
-        before = files_below(bridge.root)
+        before = bridge.root.files()
         for levels in ([bad], [name, bad], [bad, name]):
             response = bridge.client.post("namespaces", json={"namespace": levels})
             message = assert_error(response, 400, "BadRequestException")
             assert len(message.split()) > 3
-        assert files_below(bridge.root) == before
+        assert bridge.root.files() == before
 
     @pytest.mark.needs("rename")
     @pytest.mark.parametrize("bad", REFUSED, ids=repr)
     def test_the_new_name_of_a_table(self, bridge: Bridge, place: Place, name: str, bad: str) -> None:
         bridge.client.create_table(place, name)
-        before = files_below(bridge.root)
+        before = bridge.root.files()
         body = {
             "source": {"namespace": place, "name": name},
             "destination": {"namespace": place, "name": bad},
         }
         assert_error(bridge.client.post("tables/rename", json=body), 400, "BadRequestException")
-        assert files_below(bridge.root) == before
+        assert bridge.root.files() == before
         assert bridge.client.head(table_path(place, name)).status_code == 204
 
     @ONE_WORLD
@@ -176,12 +175,12 @@ class TestRefused:
     )
     def test_in_a_path(self, bridge: Bridge, method: str, bad: str) -> None:
         """Nothing of such a name can be there, so "not found" is as true as "refused"."""
-        before = files_below(bridge.root)
+        before = bridge.root.files()
         for path in (f"namespaces/{bad}", f"namespaces/default/tables/{bad}", f"namespaces/{bad}/tables/t"):
             status, body = ask(bridge, path, method)
             assert status in (400, 404), (path, body)
             assert (body is None) == (method == "HEAD")
-        assert files_below(bridge.root) == before
+        assert bridge.root.files() == before
 
     @ONE_WORLD
     @pytest.mark.parametrize("bad", ["%1F", "a%1F", "%1Fa", "a%1F%1Fb"])
@@ -219,7 +218,7 @@ HARD_NAMES = st.text("%+ .2F0ab?#&=;:@!'\"*<>|~`{}[]^é🎈" + string.digits, mi
 NAMES = GOOD_NAMES | HARD_NAMES
 
 
-@NESTED_WORLDS
+@NESTED_WORLDS_AND_S3
 @SEARCH
 @given(parent=NAMES, child=NAMES, table=NAMES)
 @example(parent="%2520", child="%1F", table="+")
@@ -275,7 +274,7 @@ def test_any_good_name_makes_the_round_in_the_root(client: Client, table: str) -
 )
 def test_one_refused_letter_anywhere_is_enough(bridge: Bridge, bad: str, refused: str, at: int) -> None:
     name = bad[:at] + refused + bad[at:]
-    before = files_below(bridge.root)
+    before = bridge.root.files()
     response = bridge.client.post("namespaces/default/tables", json={"name": name, "schema": SCHEMA})
     assert_error(response, 400, "BadRequestException")
-    assert files_below(bridge.root) == before
+    assert bridge.root.files() == before

@@ -7,6 +7,7 @@ from lance_namespace import CreateNamespaceRequest
 
 from contract_tests.conftest import Start
 from contract_tests.worlds.bridge import Client, assert_error, assert_ok, namespace_path
+from contract_tests.worlds.roots import LocalRoot, Root
 from contract_tests.worlds.world import COMPATIBLE
 from contract_tests.worlds.writer import write
 
@@ -200,7 +201,7 @@ class TestRootNamespace:
             assert client.namespaces() == [("default",), ("lake",)]
 
     def test_a_real_namespace_of_its_name_is_refused_at_start(self, start: Start, tmp_path: Path) -> None:
-        make_namespace(tmp_path / "tables", "default")
+        make_namespace(LocalRoot(tmp_path / "tables"), "default")
         said = start(COMPATIBLE.configuration(tmp_path / "tables")).refused()
         assert "root_namespace" in said and "default" in said
         assert "Traceback" not in said
@@ -217,9 +218,8 @@ class TestRootNamespace:
             bridge.server.wait_for(lambda line: "root_namespace" in line and "default" in line)
 
 
-def make_namespace(root: Path, *ids: str) -> None:
+def make_namespace(root: Root, *ids: str) -> None:
     """As another Lance program does, that knows nothing of Iceberg."""
-    root.mkdir(exist_ok=True)
     namespace = lance.namespace.DirectoryNamespace(root=str(root))
     for each in ids:
         namespace.create_namespace(CreateNamespaceRequest(id=each.split("$")))

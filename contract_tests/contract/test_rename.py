@@ -4,8 +4,9 @@ import pytest
 
 from contract_tests.contract.tables import ROOT, Place, absent
 from contract_tests.worlds.bridge import Client, assert_error, table_path
+from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import Bridge
-from contract_tests.worlds.writer import folder_of, open_table, rows, write
+from contract_tests.worlds.writer import rows
 
 
 @pytest.mark.needs("rename")
@@ -14,18 +15,18 @@ class TestRename:
         names = [{"namespace": levels[:-1], "name": levels[-1]} for levels in (source, destination)]
         return client.post("tables/rename", json={"source": names[0], "destination": names[1]})
 
-    def test_the_table_moves_whole(self, client: Client, place: Place, name: str) -> None:
+    def test_the_table_moves_whole(self, client: Client, root: Root, place: Place, name: str) -> None:
         before = client.create_table(place, name, properties={"owner": "me"})["metadata"]
-        write(folder_of(before["location"]), rows(3).cast(open_table(before["location"]).schema), "append")
+        root.write(before["location"], rows(3).cast(root.open(before["location"]).schema), "append")
         assert self.rename(client, (*place, name), (*place, f"{name}_new")).status_code == 204
         assert absent(client, place, name)
         after = client.metadata(place, f"{name}_new")
         assert client.tables(place).count(f"{name}_new") == 1
         assert (after["table-uuid"], after["current-snapshot-id"]) == (before["table-uuid"], 2)
         assert after["properties"]["owner"] == "me"
-        assert open_table(after["location"]).count_rows() == 3
+        assert root.open(after["location"]).count_rows() == 3
         client.create_table(place, name)
-        assert open_table(client.metadata(place, f"{name}_new")["location"]).count_rows() == 3
+        assert root.open(client.metadata(place, f"{name}_new")["location"]).count_rows() == 3
 
     def test_into_another_namespace_and_back(self, client: Client, place: Place, name: str) -> None:
         elsewhere = client.create_namespace(f"else_{name}")
@@ -37,13 +38,13 @@ class TestRename:
         assert client.tables(elsewhere) == []
         assert client.metadata(place, name)["current-snapshot-id"] == 1
 
-    def test_a_declared_table(self, client: Client, place: Place, name: str) -> None:
+    def test_a_declared_table(self, client: Client, root: Root, place: Place, name: str) -> None:
         client.declare_table(place, name, properties={"owner": "me"})
         assert self.rename(client, (*place, name), (*place, f"{name}_new")).status_code == 204
         assert absent(client, place, name)
         metadata = client.metadata(place, f"{name}_new")
         assert metadata["properties"]["owner"] == "me"
-        write(folder_of(metadata["location"]))
+        root.write(metadata["location"])
         assert client.metadata(place, f"{name}_new")["current-snapshot-id"] == 1
 
     def test_nothing_to_rename(self, client: Client, place: Place, name: str) -> None:
@@ -67,8 +68,8 @@ class TestRename:
     @pytest.mark.needs("folders as tables")
     def test_a_folder_that_somebody_else_made(self, bridge: Bridge, name: str) -> None:
         client = bridge.client
-        write(bridge.root / f"{name}.lance")
+        bridge.root.write(bridge.root.at(f"{name}.lance"))
         assert self.rename(client, (*ROOT, name), (*ROOT, f"{name}_new")).status_code == 204
         assert absent(client, ROOT, name)
         assert client.tables(ROOT).count(f"{name}_new") == 1
-        assert open_table(client.metadata(ROOT, f"{name}_new")["location"]).count_rows() == 3
+        assert bridge.root.open(client.metadata(ROOT, f"{name}_new")["location"]).count_rows() == 3

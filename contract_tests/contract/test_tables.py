@@ -5,8 +5,9 @@ import pytest
 from contract_tests.contract.reports import SCAN_REPORT
 from contract_tests.contract.tables import PURGE, ROOT, Place, absent, create
 from contract_tests.worlds.bridge import DUMMY_SCHEMA, SCHEMA, Client, assert_error, assert_ok, table_path
+from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import Bridge
-from contract_tests.worlds.writer import folder_of, open_table, rows, write
+from contract_tests.worlds.writer import rows
 
 IDENTITY = {"source-id": 1, "transform": "identity"}
 
@@ -19,15 +20,15 @@ class TestCreate:
         assert (head.status_code, head.content) == (204, b"")
         assert client.metadata(place, name) == created["metadata"]
 
-    def test_it_is_a_real_empty_lance_table(self, client: Client, place: Place, name: str) -> None:
+    def test_it_is_a_real_empty_lance_table(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.create_table(place, name)["metadata"]["location"]
-        table = open_table(location)
+        table = root.open(location)
         assert (table.version, table.count_rows()) == (1, 0)
         assert [(field.name, str(field.type), field.nullable) for field in table.schema] == [
             ("id", "int64", False),
             ("name", "string", True),
         ]
-        write(folder_of(location), rows(2).cast(table.schema), mode="append")
+        root.write(location, rows(2).cast(table.schema), mode="append")
         assert client.metadata(place, name)["current-snapshot-id"] == 2
 
     def test_the_schema_comes_back(self, client: Client, place: Place, name: str) -> None:
@@ -43,11 +44,11 @@ class TestCreate:
         assert [without_ids(field["type"]) for field in schema["fields"]] == [without_ids(each) for each in types]
         assert [field["name"] for field in schema["fields"]] == [field["name"] for field in fields]
 
-    def test_properties_are_kept(self, client: Client, place: Place, name: str) -> None:
+    def test_properties_are_kept(self, client: Client, root: Root, place: Place, name: str) -> None:
         properties = {"owner": "me", "комментарий": "да", "empty": ""}
         metadata = client.create_table(place, name, properties=properties)["metadata"]
         assert metadata["properties"].items() >= properties.items()
-        assert open_table(metadata["location"]).metadata.items() >= properties.items()
+        assert root.open(metadata["location"]).metadata.items() >= properties.items()
         assert client.metadata(place, name)["properties"].items() >= properties.items()
 
     def test_managed_by_is_storage_unless_the_table_says_impl(
@@ -58,12 +59,12 @@ class TestCreate:
         client.create_table(place, f"{name}_impl", properties={"managed_by": "impl"})
         assert client.metadata(place, f"{name}_impl")["properties"]["managed_by"] == "impl"
 
-    def test_create_twice(self, client: Client, place: Place, name: str) -> None:
+    def test_create_twice(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.create_table(place, name, properties={"owner": "first"})["metadata"]["location"]
         again = create(client, place, {"name": name, "schema": SCHEMA, "properties": {"owner": "second"}})
         assert_error(again, 409, "AlreadyExistsException", names="Table already exists")
         assert client.metadata(place, name)["properties"]["owner"] == "first"
-        assert open_table(location).version == 1
+        assert root.open(location).version == 1
 
     def test_names_are_case_sensitive(self, client: Client, place: Place, name: str) -> None:
         client.create_table(place, name)
@@ -139,23 +140,23 @@ def test_a_table_in_no_namespace(client: Client, name: str, method: str) -> None
 
 
 class TestDrop:
-    def test_without_purge_the_data_stays(self, client: Client, place: Place, name: str) -> None:
+    def test_without_purge_the_data_stays(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.create_table(place, name)["metadata"]["location"]
-        write(folder_of(location), rows(3).cast(open_table(location).schema), mode="append")
+        root.write(location, rows(3).cast(root.open(location).schema), mode="append")
         assert client.delete(table_path(place, name)).status_code == 204
         assert absent(client, place, name)
-        assert open_table(location).count_rows() == 3
+        assert root.open(location).count_rows() == 3
 
     @pytest.mark.parametrize("query", [{}, {"purgeRequested": "false"}])
     def test_a_hidden_table_is_never_overwritten(
-        self, client: Client, place: Place, name: str, query: dict[str, str]
+        self, client: Client, root: Root, place: Place, name: str, query: dict[str, str]
     ) -> None:
         location = client.create_table(place, name)["metadata"]["location"]
-        write(folder_of(location), rows(3).cast(open_table(location).schema), mode="append")
+        root.write(location, rows(3).cast(root.open(location).schema), mode="append")
         client.delete(table_path(place, name), params=query)
         again = create(client, place, {"name": name, "schema": SCHEMA})
         assert again.status_code in (200, 400, 409)
-        assert open_table(location).count_rows() == 3
+        assert root.open(location).count_rows() == 3
         if again.status_code == 200:
             assert again.json()["metadata"]["location"] != location
             assert client.metadata(place, name)["current-snapshot-id"] == 1
@@ -167,7 +168,7 @@ class TestDrop:
         location = client.create_table(place, name)["metadata"]["location"]
         assert client.delete(table_path(place, name), params=PURGE).status_code == 204
         assert absent(client, place, name)
-        assert not folder_of(location).exists()
+        assert not bridge.root.exists(location)
 
     def test_after_a_purge_the_name_is_free(self, client: Client, place: Place, name: str) -> None:
         first = client.create_table(place, name)["metadata"]
@@ -198,17 +199,17 @@ class TestDrop:
     @pytest.mark.parametrize("query", [{}, PURGE])
     def test_a_folder_that_somebody_else_made(self, bridge: Bridge, name: str, query: dict[str, str]) -> None:
         client = bridge.client
-        write(bridge.root / f"{name}.lance")
+        bridge.root.write(bridge.root.at(f"{name}.lance"))
         assert client.tables(ROOT).count(name) == 1
         assert client.delete(table_path(ROOT, name), params=query).status_code == 204
         assert absent(client, ROOT, name)
-        assert (bridge.root / f"{name}.lance").exists() == (query != PURGE)
+        assert bridge.root.exists(bridge.root.at(f"{name}.lance")) == (query != PURGE)
 
 
 class TestDeclare:
     """What the published Lance client creates: one optional string column `dummy` stands for no schema."""
 
-    def test_it_has_no_version_and_no_schema(self, client: Client, place: Place, name: str) -> None:
+    def test_it_has_no_version_and_no_schema(self, client: Client, root: Root, place: Place, name: str) -> None:
         created = client.declare_table(place, name, properties={"owner": "me"})
         assert client.tables(place).count(name) == 1
         assert client.head(table_path(place, name)).status_code == 204
@@ -219,7 +220,7 @@ class TestDeclare:
             assert all(schema["fields"] == [] for schema in metadata["schemas"])
             assert metadata["properties"].items() >= {"owner": "me", "table_type": "lance"}.items()
         with pytest.raises(ValueError, match="not found"):
-            open_table(created["metadata"]["location"])
+            root.open(created["metadata"]["location"])
 
     def test_declare_twice(self, client: Client, place: Place, name: str) -> None:
         client.declare_table(place, name)
@@ -227,9 +228,9 @@ class TestDeclare:
         assert_error(create(client, place, body), 409, "AlreadyExistsException")
         assert_error(create(client, place, {"name": name, "schema": SCHEMA}), 409, "AlreadyExistsException")
 
-    def test_a_writer_makes_the_first_version(self, client: Client, place: Place, name: str) -> None:
+    def test_a_writer_makes_the_first_version(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.declare_table(place, name)["metadata"]["location"]
-        write(folder_of(location))
+        root.write(location)
         metadata = client.metadata(place, name)
         assert metadata["current-snapshot-id"] == 1
         assert metadata["location"] == location

@@ -40,15 +40,15 @@ class Steps:
 
 
 def _run(change: Change, mode: str, root: Path, allowed: int) -> None:
-    from irc_bridge.lance_store.rows import KeyedTable
+    from irc_bridge.lance_store.rows import RowTable
 
     catalog = open_in(mode, root)
     steps = Steps(root, allowed)
     for name in ("makedirs", "link", "replace", "rename", "unlink", "rmdir"):
         steps.watch(os, name)
     steps.watch(shutil, "rmtree")
-    for name in ("create", "insert", "update", "rename", "delete"):
-        steps.watch(KeyedTable, name)
+    for name in ("create", "commit"):
+        steps.watch(RowTable, name)
     change(catalog)
 
 

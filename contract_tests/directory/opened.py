@@ -11,6 +11,7 @@ from irc_bridge.catalog.ports import (
     CanCommit,
     CanCreateTables,
     CanDropTables,
+    CanKeepVersions,
     CanRegisterTables,
     CanRenameTables,
     CanVendCredentials,
@@ -23,10 +24,22 @@ MODES = {
     "v2": {"manifest_enabled": True, "dir_listing_enabled": False},
 }
 
+VERSIONED = sorted(MODES)
+"""The modes whose catalogs keep versions."""
+
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
 
 
-class Folder(Catalog, CanCreateTables, CanDropTables, CanRegisterTables, CanCommit, CanVendCredentials, Protocol):
+class Folder(
+    Catalog,
+    CanCreateTables,
+    CanDropTables,
+    CanRegisterTables,
+    CanCommit,
+    CanKeepVersions,
+    CanVendCredentials,
+    Protocol,
+):
     """What every mode can do."""
 
 

@@ -3,24 +3,14 @@
 import multiprocessing
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from contract_tests.directory.opened import Directory, load, names, new_table, open_in, path_of
 from irc_bridge.catalog.models import Commit
 from irc_bridge.errors import BridgeError
 
 NOBODY = 65534
-
-
-@pytest.fixture
-def open_root() -> Iterator[Path]:
-    """A root that others can reach, unlike pytest's own folders."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 def load_after_create(catalog: Directory) -> None:

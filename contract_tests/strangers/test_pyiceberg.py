@@ -27,8 +27,9 @@ from pyiceberg.types import DoubleType, ListType, LongType, NestedField, StringT
 from contract_tests.conftest import Start
 from contract_tests.strangers.openapi import watch
 from contract_tests.worlds.bridge import Server
+from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import COMPATIBLE, Bridge
-from contract_tests.worlds.writer import folder_of, open_table, rows, write
+from contract_tests.worlds.writer import rows
 
 Place = tuple[str, ...]
 SCHEMA = Schema(
@@ -54,15 +55,17 @@ def connect(server: Server, **properties: str) -> WatchedCatalog:
 
 @pytest.fixture
 def catalog(bridge: Bridge) -> Iterator[WatchedCatalog]:
-    catalog = connect(bridge.server, warehouse="main")
+    options = bridge.root.options
+    reads = {"s3.endpoint": options["aws_endpoint"], "s3.region": options["aws_region"]} if options else {}
+    catalog = connect(bridge.server, warehouse="main", **reads)
     yield catalog
     catalog.close()
 
 
-def with_rows(catalog: RestCatalog, place: Place, name: str) -> Table:
+def with_rows(root: Root, catalog: RestCatalog, place: Place, name: str) -> Table:
     schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
     location = catalog.create_table((*place, name), schema).location()
-    write(folder_of(location), rows(3).cast(open_table(location).schema), mode="append")
+    root.write(location, rows(3).cast(root.open(location).schema), mode="append")
     table: Table = catalog.load_table((*place, name))
     return table
 
@@ -89,7 +92,9 @@ class TestWalks:
         with pytest.raises(NoSuchNamespaceError):
             catalog.list_tables(top)
 
-    def test_a_table_from_birth_to_death(self, catalog: RestCatalog, namespace: Place, name: str) -> None:
+    def test_a_table_from_birth_to_death(
+        self, root: Root, catalog: RestCatalog, namespace: Place, name: str
+    ) -> None:
         identifier = (*namespace, name)
         created = catalog.create_table(identifier, SCHEMA, properties={"owner": "me"})
         with pytest.raises(TableAlreadyExistsError):
@@ -114,7 +119,7 @@ class TestWalks:
         registered = catalog.register_table(identifier, created.location())
         assert registered.metadata.table_uuid == created.metadata.table_uuid
         catalog.purge_table(identifier)
-        assert not folder_of(created.location()).exists()
+        assert not root.exists(created.location())
 
     @pytest.mark.needs("rename")
     def test_rename(self, catalog: RestCatalog, namespace: Place, name: str) -> None:
@@ -123,7 +128,7 @@ class TestWalks:
         assert renamed.metadata.table_uuid == uuid
         assert not catalog.table_exists((*namespace, name))
 
-    def test_properties(self, catalog: RestCatalog, namespace: Place, name: str) -> None:
+    def test_properties(self, root: Root, catalog: RestCatalog, namespace: Place, name: str) -> None:
         table = catalog.create_table((*namespace, name), SCHEMA)
         with table.transaction() as transaction:
             transaction.set_properties({"a": "1", "b": "2"})
@@ -131,8 +136,8 @@ class TestWalks:
         table.transaction().remove_properties("a").commit_transaction()
         assert "a" not in table.properties
         assert catalog.load_table((*namespace, name)).properties["b"] == "2"
-        assert table.metadata_location and folder_of(table.metadata_location).is_file()
-        assert open_table(table.location()).version == 3
+        assert table.metadata_location and root.exists(table.metadata_location)
+        assert root.open(table.location()).version == 3
 
     def test_a_commit_on_a_table_that_was_made_again(
         self, catalog: RestCatalog, namespace: Place, name: str
@@ -151,9 +156,9 @@ class TestWalks:
         assert table.properties["a"] == "1"
         assert [field.name for field in table.schema().fields] == ["id", "name", "tags", "at"]
 
-    def test_history_and_refs(self, catalog: RestCatalog, namespace: Place, name: str) -> None:
-        table = with_rows(catalog, namespace, name)
-        open_table(table.location()).tags.create("t", 1)
+    def test_history_and_refs(self, root: Root, catalog: RestCatalog, namespace: Place, name: str) -> None:
+        table = with_rows(root, catalog, namespace, name)
+        root.open(table.location()).tags.create("t", 1)
         table = catalog.load_table((*namespace, name))
         assert [entry.snapshot_id for entry in table.history()] == [1, 2]
         assert table.snapshot_by_name("t") == table.snapshot_by_id(1)
@@ -217,9 +222,9 @@ class TestRefusals:
 
 
 class TestScans:
-    def test_rows_never_scan_as_empty(self, catalog: RestCatalog, namespace: Place, name: str) -> None:
-        table = with_rows(catalog, namespace, name)
-        assert open_table(table.location()).count_rows() == 3
+    def test_rows_never_scan_as_empty(self, root: Root, catalog: RestCatalog, namespace: Place, name: str) -> None:
+        table = with_rows(root, catalog, namespace, name)
+        assert root.open(table.location()).count_rows() == 3
         for scan in (table.scan(), table.scan(snapshot_id=2), table.scan(limit=1), table.scan("id = 1")):
             with pytest.raises((ValueError, OSError)) as failure:
                 scan.to_arrow()
@@ -227,6 +232,6 @@ class TestScans:
 
     @pytest.mark.needs("folders as tables")
     def test_nor_do_those_of_others(self, bridge: Bridge, catalog: RestCatalog, name: str) -> None:
-        write(bridge.root / f"{name}.lance", pa.table({"a": [1, 2]}))
+        bridge.root.write(bridge.root.at(f"{name}.lance"), pa.table({"a": [1, 2]}))
         with pytest.raises((ValueError, OSError)):
             catalog.load_table(("default", name)).scan().to_arrow()

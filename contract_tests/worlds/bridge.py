@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 import requests
 
 from contract_tests.strangers.openapi import watch
+from contract_tests.worlds.process import Guard
 
 Levels = Sequence[str]
 
@@ -157,6 +158,7 @@ class Server:
             text=True,
             start_new_session=True,
         )
+        self._guard = Guard(self.process)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -224,6 +226,7 @@ class Server:
         return True
 
     def _close(self) -> None:
+        self._guard.release()
         self._reader.join(SECONDS)
         assert self.process.stdout
         self.process.stdout.close()

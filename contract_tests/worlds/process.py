@@ -1,6 +1,7 @@
 """A foreign server as a process of this machine: started, waited for, ended."""
 
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -8,7 +9,28 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
+
+
+class Guard:
+    """Ends a process and its children when this process dies and can do so no more. For a process with a session
+    of its own."""
+
+    def __init__(self, process: subprocess.Popen[Any]) -> None:
+        # the pipe closes when this process dies, however it dies; a line says that there is nothing left to do
+        watch = 'read -r _ || kill -KILL "-$1"'
+        self._watcher = subprocess.Popen(
+            ["sh", "-c", watch, "sh", str(process.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def release(self) -> None:
+        if self._watcher.poll() is None:
+            self._watcher.communicate(b"\n")
 
 
 def free_port() -> int:
@@ -25,7 +47,10 @@ def serving(
     """Runs `command` until the block ends; the block begins when the URL `ready` answers anything at all."""
     with tempfile.TemporaryFile() as log:
         environment = {**os.environ, **(env or {})}
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
+        guard = Guard(process)
         try:
             if not _answers(process, ready, seconds):
                 log.seek(0)
@@ -33,12 +58,11 @@ def serving(
                 raise RuntimeError(f"{command[0]} did not answer at {ready}. It said:\n{said}")
             yield process
         finally:
-            process.terminate()
-            try:
-                process.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            # what it keeps is thrown away, so it need not take its leave of those who are connected
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            guard.release()
 
 
 def _answers(process: subprocess.Popen[bytes], url: str, seconds: float) -> bool:

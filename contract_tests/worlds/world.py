@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from contract_tests.worlds.bridge import Client, Server
+from contract_tests.worlds.roots import LocalRoot, Root, S3Root
+from contract_tests.worlds.s3 import S3
 
 FLAT = "V1 is one level of tables: it keeps no namespaces (seed 002)"
 
@@ -18,26 +20,38 @@ class World:
     settings: str
     cannot: Mapping[str, str] = field(default_factory=dict)
     """Ability -> reason. Tests marked `needs(ability)` are expected to fail here, strictly."""
+    on_s3: bool = False
+    s3: S3 | None = None
+    """The server, once it runs."""
 
-    def configuration(self, root: Path, more: str = "") -> str:
-        return f'[warehouses.main]\nbackend = "dir"\nroot = "{root}"\n{self.settings}{more}'
+    def configuration(self, root: Root | Path, more: str = "") -> str:
+        options = root.options if isinstance(root, Root) else {}
+        storage = "".join(f'storage.{key} = "{value}"\n' for key, value in options.items())
+        return f'[warehouses.main]\nbackend = "dir"\nroot = "{root}"\n{self.settings}{storage}{more}'
+
+    def make_root(self, folder: Path) -> Root:
+        if not self.on_s3:
+            return LocalRoot(folder / "tables")
+        assert self.s3
+        return S3Root(self.s3.bucket(self.name), self.s3.options)
 
     @contextmanager
     def start_another(self, first: "Bridge") -> Iterator["Bridge"]:
         """A second server on the folder of the first."""
-        file = first.root.parent / "irc-bridge.toml"
+        file = first.folder / "irc-bridge.toml"
         with Server("--config", file, "--port", "0", cwd=file.parent) as server, server.client() as client:
-            yield Bridge(self, server, client, first.root)
+            yield replace(first, server=server, client=client)
 
     @contextmanager
     def start(self, folder: Path, more: str = "", *arguments: str) -> Iterator["Bridge"]:
         file = folder / "irc-bridge.toml"
-        file.write_text(self.configuration(folder / "tables", more))
+        root = self.make_root(folder)
+        file.write_text(self.configuration(root, more))
         with (
             Server("--config", file, "--port", "0", *arguments, cwd=folder) as server,
             server.client() as client,
         ):
-            yield Bridge(self, server, client, folder / "tables")
+            yield Bridge(self, server, client, root, folder)
         assert not [line for line in server.log if "Traceback" in line]
 
 
@@ -46,8 +60,10 @@ class Bridge:
     world: World
     server: Server
     client: Client
-    root: Path
-    """The folder that the server serves as warehouse `main`."""
+    root: Root
+    """What the server serves as warehouse `main`."""
+    folder: Path
+    """Where it runs, with its settings."""
 
 
 COMPATIBLE = World("compatible", "")
@@ -65,15 +81,19 @@ MANIFEST = World(
     "dir_listing_enabled = false\n",
     {"folders as tables": "without directory listing a folder is no table until it is registered"},
 )
-WORLDS = [COMPATIBLE, LISTING, MANIFEST]
+LOCAL_WORLDS = [COMPATIBLE, LISTING, MANIFEST]
+S3_WORLDS = [replace(world, name=f"{world.name}-s3", on_s3=True) for world in LOCAL_WORLDS]
+WORLDS = [*LOCAL_WORLDS, *S3_WORLDS]
 
-NESTED_WORLDS = pytest.mark.parametrize(
-    "world",
-    [world for world in WORLDS if "child namespaces" not in world.cannot],
-    indirect=True,
-    ids=lambda world: world.name,
-    scope="session",
-)
-"""For long searches: where there are no namespaces they would only fail for a long time, as expected."""
-ONE_WORLD = pytest.mark.parametrize("world", [COMPATIBLE], indirect=True, ids=["compatible"], scope="session")
+
+def _worlds(*worlds: World) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("world", worlds, indirect=True, ids=lambda world: world.name, scope="session")
+
+
+NESTED_WORLDS = _worlds(COMPATIBLE, MANIFEST)
+"""For long searches: where there are no namespaces they would only fail for a long time, as expected. What they
+look for does not depend on the storage."""
+NESTED_WORLDS_AND_S3 = _worlds(COMPATIBLE, MANIFEST, S3_WORLDS[0])
+"""For those in which it does: one world on S3 will do."""
+ONE_WORLD = _worlds(COMPATIBLE)
 """For what the protocol alone decides, whatever the world."""

@@ -1,7 +1,7 @@
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ EVERYTHING = PageRequest()
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Items in the order of their names; `more` tells whether others follow the last."""
+    """Items in order; `more` tells whether others follow the last."""
 
     items: tuple[T, ...]
     more: bool = False
@@ -102,6 +102,43 @@ class Unchanged:
     token: Hashable
 
 
+NamingScheme = Literal["V1", "V2"]
+"""How Lance names manifests: by the version, or by a padded number that falls as versions rise."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """The entry of one version, with the properties of seed 000."""
+
+    version: int
+    manifest_path: str
+    """The location of the manifest."""
+    manifest_size: int
+    e_tag: str | None
+    timestamp_ms: int
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    table: Levels
+    version: int
+    staged_path: str
+    """The manifest that the writer staged inside the table: a URI, a path that is absolute or relative to the root
+    of the storage system, or one that begins with `_versions/`."""
+    naming_scheme: NamingScheme | None = None
+    e_tag: str | None = None
+    """That of the staged manifest. A repeat whose first answer was lost is known by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    """From `start`, 0 for the first there is, up to but not including `end`, or with the latest where it is -1."""
+
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True)
 class NewTable:
     properties: Mapping[str, str]
@@ -114,6 +151,25 @@ class NewTable:
 class Commit:
     set_properties: Mapping[str, str] = field(default_factory=dict)
     remove_properties: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Deregistered:
+    """A table whose files are there and whose name is gone."""
+
+    table: Levels
+    """The name that it had, or was made with."""
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What became of a folder that looks like a table."""
+
+    name: str
+    location: str
+    skipped: str | None
+    """Why it got no row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,24 @@ A protocol asks `isinstance(catalog, CanRenameTables)` once, at start: what a ba
 advertised. Names are lists of levels below the backend's root namespace, whose own name is the empty list.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from irc_bridge.catalog.models import (
     EVERYTHING,
     Commit,
+    Deregistered,
     History,
     Levels,
     NewTable,
+    NewVersion,
     Page,
     PageRequest,
     PropertyChanges,
     TableInfo,
     Unchanged,
+    VersionRange,
+    VersionRecord,
 )
 
 
@@ -98,9 +102,42 @@ class CanRenameTables(Protocol):
 
 
 @runtime_checkable
+class CanListDeregistered(Protocol):
+    def deregistered(self) -> Iterator[Deregistered]:
+        """The tables that `register_table` would bring back."""
+
+
+@runtime_checkable
 class CanCommit(Protocol):
     def commit(self, table: Levels, commit: Commit) -> TableInfo:
         """The table after the commit. TableNotFound, CommitFailed."""
+
+
+@runtime_checkable
+class CanKeepVersions(Protocol):
+    """The version operations of the Lance namespace. All of them: TableNotFound, NamespaceNotFound."""
+
+    def create_table_versions(self, entries: Sequence[NewVersion]) -> tuple[VersionRecord, ...]:
+        """Makes staged manifests versions: one is CreateTableVersion, several are BatchCreateTableVersions. All or
+        none of them where the catalog manages versions itself; elsewhere one after the other up to the first that
+        fails. A repeat of what was done succeeds. InvalidInput for a staged manifest that cannot be that version,
+        TableVersionAlreadyExists, ConcurrentModification when the version is not the next one."""
+
+    def list_table_versions(
+        self, table: Levels, *, descending: bool = True, after: int | None = None, limit: int | None = None
+    ) -> Page[VersionRecord]:
+        """Those that follow `after` in the order asked for. No table is opened."""
+
+    def describe_table_version(self, table: Levels, version: int | None = None) -> VersionRecord:
+        """The latest when none is named. TableVersionNotFound, BrokenTable."""
+
+    def delete_table_versions(self, table: Levels, ranges: Sequence[VersionRange], ignore_missing: bool) -> int:
+        """The entries go, the data stays; tells how many. InvalidInput for a range that cannot be, and
+        TableVersionNotFound for a version that is not there, unless missing ones are ignored."""
+
+    def load_version(self, table: Levels, version: int) -> TableInfo:
+        """The table as `load_table` gives it, as it was at that version and with no other.
+        TableVersionNotFound, BrokenTable."""
 
 
 @runtime_checkable

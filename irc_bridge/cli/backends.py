@@ -1,6 +1,7 @@
 """The one place that turns settings into backends."""
 
-from irc_bridge.backends.directory import open_directory
+from irc_bridge.backends.directory import open_directory, open_migration
+from irc_bridge.backends.directory.migration import Migration
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
 from irc_bridge.errors import InvalidInput
 from irc_bridge.settings import DirWarehouse, Settings
@@ -10,11 +11,21 @@ def open_warehouses(settings: Settings) -> Warehouses:
     return Warehouses([_open(name, warehouse) for name, warehouse in settings.warehouses.items()])
 
 
+def migration_of(root: str, settings: Settings) -> Migration:
+    """Of a warehouse or of any folder; the settings may hold the storage options of its root."""
+    known = settings.warehouses.get(root) or next(
+        (each for each in settings.warehouses.values() if each.root.rstrip("/") == root.rstrip("/")),
+        DirWarehouse(root=root),
+    )
+    return open_migration(known.root, known.storage)
+
+
 def _open(name: str, settings: DirWarehouse) -> Warehouse:
     catalog = open_directory(
         settings.root,
         manifest_enabled=settings.manifest_enabled,
         dir_listing_enabled=settings.dir_listing_enabled,
+        table_version_management=settings.table_version_management,
         storage_options=settings.storage,
     )
     if catalog.namespace_exists((settings.root_namespace,)):

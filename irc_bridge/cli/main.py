@@ -7,6 +7,8 @@ from irc_bridge import __version__
 from irc_bridge.cli.config import config
 from irc_bridge.cli.connect import connect
 from irc_bridge.cli.demo import demo
+from irc_bridge.cli.deregistered import deregistered
+from irc_bridge.cli.migrate import migrate
 from irc_bridge.cli.serve import serve
 from irc_bridge.errors import BridgeError
 
@@ -17,7 +19,7 @@ def cli() -> None:
     """Lance tables for every client of the Iceberg REST Catalog (IRC)."""
 
 
-for command in (serve, demo, connect, config):
+for command in (serve, demo, connect, config, deregistered, migrate):
     cli.add_command(command)
 
 

@@ -51,6 +51,11 @@ def warn(text: str) -> None:
     click.echo(f"irc-bridge: {text}", err=True)
 
 
+def note(text: str) -> None:
+    """Beside the output proper, which a program may read."""
+    click.echo(text, err=True)
+
+
 def _plain(value: object) -> str:
     if value is None:
         return ""

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from irc_bridge.errors import BridgeError, BrokenTable, PermissionDenied
+from irc_bridge.errors import BridgeError, BrokenTable, Internal, PermissionDenied, ServiceUnavailable
 
 _MISSING = ("was not found", "not found:")
 _CONFLICT = ("too many concurrent writers", "commit conflict", "incompatible transaction", "conflicting")
+_UNREACHABLE = ("http error:", "status code: 5")
+_DISK = ("no space left on device", "disk quota exceeded", "file too large", "input/output error")
 _DENIED = ("permission denied", "accessdenied", "access denied", "forbidden")
 
 
@@ -38,6 +40,12 @@ def _translated(location: str, error: BaseException) -> Exception:
     text = str(error).lower()
     if isinstance(error, PermissionError) or any(word in text for word in _DENIED):
         return PermissionDenied(f"Not allowed to read or write the Lance table at {location}")
+    if any(word in text for word in _UNREACHABLE):
+        return ServiceUnavailable(
+            f"The storage of the Lance table at {location} does not answer: {first_line(error)}"
+        )
+    if any(word in text for word in _DISK):
+        return Internal(f"Could not read or write the Lance table at {location}: {first_line(error)}")
     if any(word in text for word in _CONFLICT):
         return Lost(str(error))
     if any(word in text for word in _MISSING):

@@ -13,8 +13,8 @@ class FirstFile:
     content: bytes
 
     def put(self) -> bool:
-        """False when there is one already."""
-        return self.storage.put_if_absent(self.path, self.content)
+        """False when there is one already. When a first answer was lost, what is there already is our own."""
+        return self.storage.put_if_absent(self.path, self.content) or self.is_there()
 
     def is_there(self) -> bool:
         return self.storage.read(self.path) == self.content

@@ -2,16 +2,16 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 from irc_bridge.errors import Internal, PermissionDenied
+from irc_bridge.lance_store.local_trees import STAGED, copy_files, files_below
 from irc_bridge.lance_store.locations import file_uri, local_path, scheme_of
-from irc_bridge.lance_store.storage import FileEntry
+from irc_bridge.lance_store.storage import FileAttributes, FileEntry, T
 
-STAGED = ".irc-bridge-staged-"
 TRASH = ".irc-bridge-dropped"
 _ABANDONED_S = 60
 _SETTLED_NS = 50_000_000
@@ -77,6 +77,17 @@ class LocalStorage:
             return os.stat(absolute).st_mtime_ns // 1_000_000
         return None
 
+    def attributes(self, path: str, names: Sequence[str]) -> list[FileAttributes]:
+        found = []
+        for name in names:
+            absolute = self._absolute(f"{path}/{name}")
+            with _errors("look at", absolute), _nothing_if_absent():
+                stat = os.stat(absolute)
+                # the form that Lance gives
+                e_tag = f'"{stat.st_ino:x}-{stat.st_mtime_ns // 1000:x}-{stat.st_size:x}"'
+                found.append(FileAttributes(name, stat.st_size, e_tag, stat.st_mtime_ns // 1_000_000))
+        return found
+
     def read(self, path: str) -> bytes | None:
         absolute = self._absolute(path)
         with _errors("read", absolute), _nothing_if_absent():
@@ -90,6 +101,18 @@ class LocalStorage:
                 _put(absolute, data, os.link)
             except FileExistsError:
                 return False
+            return True
+
+    def promote(self, staged: str, final: str) -> bool:
+        source, absolute = self._absolute(staged), self._absolute(final)
+        with _errors("write", absolute):
+            try:
+                os.link(source, absolute)
+            except (FileExistsError, FileNotFoundError, PermissionError):
+                # it is there already, perhaps our own after a lost answer; its folder is missing; or the staged
+                # file is another user's, who may let us read it but not link it
+                content = Path(source).read_bytes()
+                return self.put_if_absent(final, content) or self.read(final) == content
             return True
 
     def write(self, path: str, data: bytes) -> None:
@@ -117,6 +140,20 @@ class LocalStorage:
                     os.rename(moved, absolute)
             self._empty_trash(moved)
 
+    def tree(self, path: str) -> list[FileEntry]:
+        absolute = self._absolute(path)
+        with _errors("list", absolute):
+            return [
+                FileEntry(name, identity)
+                for name in files_below(absolute)
+                if (identity := self.identity(f"{path}/{name}")) is not None
+            ]
+
+    def copy_tree(self, source: str, target: str) -> None:
+        absolute = self._absolute(source)
+        with _errors("copy", absolute):
+            copy_files(absolute, self._absolute(target))
+
     def folder_stamp(self, path: str) -> Hashable | None:
         return _settled((_stat(self._absolute(path)),))
 
@@ -128,6 +165,9 @@ class LocalStorage:
 
     def same_table_stamp(self, path: str, stamp: Hashable) -> bool:
         return stamp is not None and stamp == _stats(self._absolute(path))
+
+    def at_once(self, ask: Callable[[str], T], paths: Iterable[str]) -> Iterator[T]:
+        return map(ask, paths)
 
     def check(self) -> None:
         with _errors("list", self._root), suppress(FileNotFoundError):  # the first change makes the root

@@ -10,7 +10,7 @@ from irc_bridge.errors import InvalidInput
 
 LOCAL = "file"
 REMOTE = ("s3", "s3a", "gs", "az", "abfs", "abfss")
-_ENCODED = {"%": "%25", "?": "%3F", "#": "%23", "\\": "%5C"}
+_ENCODED = str.maketrans({"%": "%25", "?": "%3F", "#": "%23", "\\": "%5C"})
 
 
 def file_uri(path: str) -> str:
@@ -18,7 +18,7 @@ def file_uri(path: str) -> str:
 
 
 def encoded(path: str) -> str:
-    text = "".join(_ENCODED.get(letter, letter) for letter in path)
+    text = path.translate(_ENCODED)
     # a URI loses the spaces at its end
     return text[:-1] + "%20" if text.endswith(" ") else text
 

@@ -2,7 +2,10 @@
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from irc_bridge.catalog.models import NamingScheme
 
 VERSIONS = "_versions"
 _V1 = re.compile(r"(\d{1,19})\.manifest")
@@ -11,9 +14,13 @@ _LARGEST = 2**64 - 1
 _DETACHED = 2**63
 _DETACHED_NAME = f"{_LARGEST - _DETACHED:020}.manifest"
 _V2_LENGTH = len(_DETACHED_NAME)
-_TABLE_METADATA = 19
-"""The number of the field in Lance's table.proto."""
+_STAGED = re.compile(r"(\d{1,20}\.manifest)-[0-9a-fA-F-]{32,36}")
+_VERSION, _TIMESTAMP, _TABLE_METADATA, _BRANCH = 3, 7, 19, 20
+"""The numbers of the fields in Lance's table.proto."""
 _FOOTER_LENGTH = 16
+_MAGIC = b"LANC"
+_NUMBER, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
+"""The wire types of protobuf."""
 
 
 def version_of(name: str) -> int | None:
@@ -34,12 +41,25 @@ def name_of(version: int, like: str | None = None) -> str:
     return f"{_LARGEST - version:020}.manifest"
 
 
+def names_of(version: int) -> Mapping[NamingScheme, str]:
+    """The file names of a version, the usual one first."""
+    return {"V2": name_of(version), "V1": f"{version}.manifest"}
+
+
+def staged_version(name: str) -> int | None:
+    """The version that a staged manifest was written for; None for other files."""
+    match = _STAGED.fullmatch(name)
+    return version_of(match[1]) if match else None
+
+
 def newest_of(names: list[str]) -> str | None:
     """The manifest of the latest version. Names of the second scheme fall as versions rise, so that most need
     not be read."""
-    alike = (name for name in names if len(name) == _V2_LENGTH and name > _DETACHED_NAME)
-    second = min((name for name in alike if name[:20].isdigit() and name.endswith(".manifest")), default=None)
-    first = (name for name in names if len(name) != _V2_LENGTH)
+    alike = [name for name in names if len(name) == _V2_LENGTH and name > _DETACHED_NAME]
+    second = min(alike, default=None)
+    if second is not None and version_of(second) is None:
+        second = min((name for name in alike if version_of(name) is not None), default=None)
+    first = [name for name in names if len(name) != _V2_LENGTH]
     candidates = {version: name for name in (second, *first) if name and (version := version_of(name))}
     return candidates[max(candidates)] if candidates else None
 
@@ -47,18 +67,89 @@ def newest_of(names: list[str]) -> str | None:
 FIRST = f"{VERSIONS}/{name_of(1)}"
 
 
-def with_metadata(manifest: bytes, metadata: Mapping[str, str]) -> bytes:
-    """The manifest file with entries added to its table metadata.
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a manifest says about its version."""
 
-    The file ends with the length of the manifest message, the message, and a footer that says where it starts.
-    A protobuf message takes more entries of a map at its end.
-    """
-    start = int(struct.unpack("<Q", manifest[-_FOOTER_LENGTH : -_FOOTER_LENGTH + 8])[0])
-    length = int(struct.unpack("<I", manifest[start : start + 4])[0])
-    message = manifest[start + 4 : start + 4 + length]
+    version: int
+    timestamp_ms: int
+    branch: str | None
+
+
+def head_of(manifest: bytes) -> Head:
+    """ValueError says why the bytes are no manifest."""
+    version, timestamp, branch = 0, b"", None
+    start, end = _message_of(manifest)
+    for number, value in _fields(manifest, start, end):
+        if number == _VERSION and isinstance(value, int):
+            version = value
+        elif number == _TIMESTAMP and isinstance(value, bytes):
+            timestamp = value
+        elif number == _BRANCH and isinstance(value, bytes):
+            branch = value.decode() or None
+    parts = dict(_fields(timestamp, 0, len(timestamp)))
+    seconds, nanos = parts.get(1, 0), parts.get(2, 0)
+    if not version or not isinstance(seconds, int) or not isinstance(nanos, int):
+        raise ValueError("it names no version")
+    return Head(version, seconds * 1000 + nanos // 1_000_000, branch)
+
+
+def with_metadata(manifest: bytes, metadata: Mapping[str, str]) -> bytes:
+    """The manifest file with entries added to its table metadata. A protobuf message takes more entries of a map
+    at its end."""
+    start, end = _message_of(manifest)
+    message = manifest[start:end]
     for key, value in metadata.items():
         message += _block(_TABLE_METADATA, _block(1, key.encode()) + _block(2, value.encode()))
-    return manifest[:start] + struct.pack("<I", len(message)) + message + manifest[-_FOOTER_LENGTH:]
+    return manifest[: start - 4] + struct.pack("<I", len(message)) + message + manifest[-_FOOTER_LENGTH:]
+
+
+def _message_of(manifest: bytes) -> tuple[int, int]:
+    """Where the manifest message begins and ends. The file ends with its length, itself, and a footer that says
+    where the length stands."""
+    if len(manifest) < _FOOTER_LENGTH + 4 or not manifest.endswith(_MAGIC):
+        raise ValueError(f"it does not end with {_MAGIC.decode()}")
+    position = int(struct.unpack("<Q", manifest[-_FOOTER_LENGTH : -_FOOTER_LENGTH + 8])[0])
+    start = position + 4
+    if start > len(manifest) - _FOOTER_LENGTH:
+        raise ValueError("it is cut off")
+    end = start + int(struct.unpack("<I", manifest[position:start])[0])
+    if end > len(manifest) - _FOOTER_LENGTH:
+        raise ValueError("it is cut off")
+    return start, end
+
+
+def _fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a protobuf message by their numbers. ValueError when it is none."""
+    while position < end:
+        key, position = _read_varint(data, position, end)
+        kind = key & 7
+        if kind == _NUMBER:
+            value, position = _read_varint(data, position, end)
+            yield key >> 3, value
+            continue
+        if kind == _BYTES:
+            length, position = _read_varint(data, position, end)
+        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
+            length = 8 if kind == _EIGHT_BYTES else 4
+        else:
+            raise ValueError("its message cannot be read")
+        if position + length > end:
+            raise ValueError("its message cannot be read")
+        yield key >> 3, data[position : position + length]
+        position += length
+
+
+def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    number = shift = 0
+    while position < end and shift < 64:
+        byte = data[position]
+        position += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, position
+        shift += 7
+    raise ValueError("its message cannot be read")
 
 
 def _block(field: int, data: bytes) -> bytes:

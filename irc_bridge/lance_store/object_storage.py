@@ -1,5 +1,10 @@
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+import asyncio
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,8 +19,10 @@ from obstore.store import from_url
 
 from irc_bridge.errors import Internal, InvalidInput, PermissionDenied, ServiceUnavailable
 from irc_bridge.lance_store.failures import first_line, is_panic
+from irc_bridge.lance_store.local_trees import STAGED
 from irc_bridge.lance_store.locations import encoded
-from irc_bridge.lance_store.storage import FileEntry
+from irc_bridge.lance_store.manifests import VERSIONS, newest_of
+from irc_bridge.lance_store.storage import FileAttributes, FileEntry, T
 
 _OF_THE_CLIENT = {
     "allow_http",
@@ -25,7 +32,16 @@ _OF_THE_CLIENT = {
     "timeout",
     "user_agent",
 }
-_OF_LANCE_ALONE = {"client_max_retries", "client_retry_timeout", "download_retry_count"}
+_STATUS = re.compile(r"status code: (\d{3})")
+_FOR_GOOD = ("400", "404", "405", "411", "412")
+_FEW = 4
+"""So many files are looked at one by one rather than in a list of the folder."""
+_AT_ONCE = 16
+_ONE_COPY = 5 * 1024**3
+"""What S3 copies in one request, in bytes."""
+_PART = 16 * 1024**2
+"""S3 takes 10,000 parts for a file."""
+_OF_RETRIES = {"client_max_retries", "client_retry_timeout", "download_retry_count"}
 
 
 class ObjectStorage:
@@ -35,6 +51,7 @@ class ObjectStorage:
         self._root = root.rstrip("/")
         self.options: Mapping[str, str] = dict(options)
         self._store = _open(self._root, self.options)
+        self._waiting = ThreadPoolExecutor(_AT_ONCE)
 
     def location(self, path: str = "") -> str:
         return f"{self._root}/{encoded(path)}" if path else self._root
@@ -70,6 +87,13 @@ class ObjectStorage:
         meta = self._head(path)
         return None if meta is None else int(meta["last_modified"].timestamp() * 1000)
 
+    def attributes(self, path: str, names: Sequence[str]) -> list[FileAttributes]:
+        if len(names) <= _FEW:
+            found = [self._head(f"{path}/{name}") for name in names]
+            return [_attributes(meta) for meta in found if meta is not None]
+        listed = {_name(each["path"]): each for each in self._listed(path)["objects"]}
+        return [_attributes(listed[name]) for name in names if name in listed]
+
     def read(self, path: str) -> bytes | None:
         with self._errors("read", path):
             try:
@@ -85,6 +109,13 @@ class ObjectStorage:
                 return False
             return True
 
+    def promote(self, staged: str, final: str) -> bool:
+        data = self.read(staged)
+        if data is None:
+            raise Internal(f"{self.location(staged)} is gone")
+        # when a first answer was lost, what is there already is our own
+        return self.put_if_absent(final, data) or self.read(final) == data
+
     def write(self, path: str, data: bytes) -> None:
         with self._errors("write", path):
             self._store.put(path, data)
@@ -94,12 +125,33 @@ class ObjectStorage:
             self._delete([path])
 
     def delete_tree(self, path: str, marker: str | None) -> None:
+        marked = f"{path}/{marker}" if marker is not None else None
+        mark = self.identity(marked) if marked is not None else None
+        if marked is not None and mark is None:
+            return
         with self._errors("delete", path):
-            paths = [each["path"] for chunk in self._store.list(path + "/") for each in chunk]
-            marked = f"{path}/{marker}"
-            if marker is None or marked in paths:
-                self._delete([each for each in paths if each != marked])
-                self._delete([marked] if marked in paths else [])
+            for paths in self._in_order_of_removal(path):
+                paths = [each for each in paths if each != marked]
+                if paths and marked is not None and self.identity(marked) != mark:
+                    # another process that drops it was faster, and what is there now may be a new table
+                    return
+                self._delete(paths)
+            self._delete([marked] if marked is not None else [])
+
+    def tree(self, path: str) -> list[FileEntry]:
+        with self._errors("list", path):
+            return [FileEntry(each["path"][len(path) + 1 :], _identity(each)) for each in self._below(path)]
+
+    def copy_tree(self, source: str, target: str) -> None:
+        with self._errors("copy", source), ThreadPoolExecutor(_AT_ONCE) as pool:
+            there = {each["path"]: _content(each) for each in self._below(target)}
+
+            def copy(each: Any) -> None:
+                new = target + each["path"].removeprefix(source)
+                if there.get(new) != _content(each):
+                    self._copy(each, new)
+
+            list(pool.map(copy, self._below(source)))
 
     def folder_stamp(self, path: str) -> Hashable | None:
         listed = self._listed(path)
@@ -107,7 +159,8 @@ class ObjectStorage:
         return files, frozenset(listed["common_prefixes"])
 
     def table_stamp(self, path: str) -> Hashable | None:
-        return tuple(self.folder_stamp(each) for each in (path, f"{path}/_versions", f"{path}/_refs/tags"))
+        folders = (path, f"{path}/{VERSIONS}", f"{path}/_refs/tags")
+        return tuple(self.at_once(self.folder_stamp, folders))
 
     def same_folder_stamp(self, path: str, stamp: Hashable) -> bool:
         return stamp is not None and stamp == self.folder_stamp(path)
@@ -115,12 +168,53 @@ class ObjectStorage:
     def same_table_stamp(self, path: str, stamp: Hashable) -> bool:
         return stamp is not None and stamp == self.table_stamp(path)
 
+    def at_once(self, ask: Callable[[str], T], paths: Iterable[str]) -> Iterator[T]:
+        left = iter(paths)
+        while some := list(islice(left, _AT_ONCE)):
+            yield from self._waiting.map(ask, some)
+
     def check(self) -> None:
         self._listed("")
 
     def _listed(self, path: str) -> Any:
         with self._errors("list", path):
-            return self._store.list_with_delimiter(path + "/" if path else None)
+            listed = self._store.list_with_delimiter(path + "/" if path else None)
+        # a file that has the name of the folder itself stands for an empty folder
+        return {**listed, "objects": [each for each in listed["objects"] if each["path"] != path]}
+
+    def _below(self, path: str) -> Iterator[Any]:
+        for chunk in self._store.list(path + "/"):
+            for each in chunk:
+                if not _name(each["path"]).startswith(STAGED) and not self._is_folder(each):
+                    yield each
+
+    def _is_folder(self, meta: Any) -> bool:
+        """Whether what a list shows is a mark for a folder: its name ended with a slash, which is lost here."""
+        return meta["size"] == 0 and self._head(meta["path"]) is None
+
+    def _in_order_of_removal(self, path: str) -> Iterator[list[str]]:
+        """First what goes without harm while the latest version is there, then that, then what it needed: whoever
+        is stopped leaves a table whose latest version is whole, or none."""
+        names = self.names(f"{path}/{VERSIONS}")
+        newest = newest_of(names)
+        older = [f"{path}/{VERSIONS}/{name}" for name in names if name != newest]
+        yield [each["path"] for each in self._listed(path)["objects"]] + older
+        if newest is not None:
+            yield [f"{path}/{VERSIONS}/{newest}"]
+        for chunk in self._store.list(path + "/"):
+            yield [each["path"] for each in chunk]
+
+    def _copy(self, meta: Any, target: str) -> None:
+        # a cleanup may remove the file meanwhile
+        with suppress(FileNotFoundError):
+            if meta["size"] <= _ONE_COPY:
+                self._store.copy(meta["path"], target)
+            else:
+                asyncio.run(self._copy_through(meta["path"], target))
+
+    async def _copy_through(self, source: str, target: str) -> None:
+        found = await self._store.get_async(source)
+        await self._store.put_async(target, found.stream(), chunk_size=_PART, max_concurrency=2)
 
     def _head(self, path: str) -> Any:
         with self._errors("look at", path):
@@ -145,23 +239,33 @@ class ObjectStorage:
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise PermissionDenied(f"Not allowed to {verb} {self.location(path)}") from error
         except BaseError as error:
-            if "403 Forbidden" in str(error):
-                # a refused listing comes as an error of no class of its own
+            # what goes wrong in a list comes as an error of no class of its own
+            status = _STATUS.search(str(error))
+            if status and status[1] == "403":
                 raise PermissionDenied(f"Not allowed to {verb} {self.location(path)}") from error
-            raise ServiceUnavailable(f"Could not {verb} {self.location(path)}: {first_line(error)}") from error
+            kind = Internal if status and status[1] in _FOR_GOOD else ServiceUnavailable
+            raise kind(f"Could not {verb} {self.location(path)}: {first_line(error)}") from error
         except OSError as error:
             raise Internal(f"Could not {verb} {self.location(path)}: {first_line(error)}") from error
 
 
 def _open(root: str, options: Mapping[str, str]) -> Any:
-    config = {key: value for key, value in options.items() if key not in _OF_THE_CLIENT | _OF_LANCE_ALONE}
-    client: dict[str, Any] = {key: options[key] for key in options if key in _OF_THE_CLIENT}
+    config: Any = {key: value for key, value in options.items() if key not in _OF_THE_CLIENT | _OF_RETRIES}
+    client: Any = {key: options[key] for key in options if key in _OF_THE_CLIENT}
     try:
-        return from_url(root, config=config, client_options=client or None)  # type: ignore[call-overload]
+        return from_url(root, config=config, client_options=client or None, retry_config=_retries(options))
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
         raise InvalidInput(f"The storage options do not fit {root}: {first_line(error)}") from error
+
+
+def _retries(options: Mapping[str, str]) -> Any:
+    """A client waits for the answer, so a storage that cannot be reached is given up after seconds."""
+    return {
+        "max_retries": int(options.get("client_max_retries", 5)),
+        "retry_timeout": timedelta(seconds=float(options.get("client_retry_timeout", 15))),
+    }
 
 
 def _one_scheme(location: str) -> str:
@@ -170,6 +274,15 @@ def _one_scheme(location: str) -> str:
 
 def _identity(meta: Any) -> Hashable:
     return meta["e_tag"], meta["size"], meta["last_modified"]
+
+
+def _content(meta: Any) -> Hashable:
+    return meta["e_tag"], meta["size"]
+
+
+def _attributes(meta: Any) -> FileAttributes:
+    modified_ms = int(meta["last_modified"].timestamp() * 1000)
+    return FileAttributes(_name(meta["path"]), meta["size"], meta["e_tag"], modified_ms)
 
 
 def _name(path: str) -> str:

@@ -1,111 +1,219 @@
-"""A Lance table whose rows have a key: the storage of `__manifest`. Every change is one commit, and of two
-changes to one key that start from the same state the second raises Lost."""
+"""A Lance table that is read as a whole and changed by rows: the storage of `__manifest`. A change is one commit
+that becomes the next version of the state it was decided on, or raises Lost."""
 
-from collections.abc import Hashable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import timedelta
+import time
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import lance
 import pyarrow as pa
-import pyarrow.compute as pc
+from lance.fragment import write_fragments
 
-from irc_bridge.errors import BridgeError
 from irc_bridge.lance_store.failures import Lost, Missing, broken, lance_errors
-from irc_bridge.lance_store.manifests import version_of
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.manifests import VERSIONS, name_of, version_of
+from irc_bridge.lance_store.next_version import commit_next
+from irc_bridge.lance_store.storage import FileEntry, Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.lance_store.upkeep import Indexes, Upkeep
 
-_COMPACTED_FRAGMENTS = 32
-_KEPT = timedelta(days=1)
+ADDRESS = "_rowaddr"
+NEW = -1
+"""The address of a row that is not stored yet."""
+_FRAGMENT_BITS = 32
+_STEPS = 64
+_LISTED_S = 300
+"""How long versions are followed one by one. Far less than the age at which versions are removed, because a gap
+would look like the end."""
+_SURE_S = 1
 
 Values = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The table at one version, its rows in the order of their keys."""
+    """The table at one version."""
 
-    identity: Hashable
-    rows: pa.Table
+    manifest: FileEntry
     dataset: lance.LanceDataset
+    listed: float
+    """When the folder of versions was last listed."""
+    seen: float = field(default_factory=time.monotonic)
+    """When the manifest was last seen in its place."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return dict(self.dataset.metadata)
 
 
-class KeyedTable:
-    def __init__(self, storage: Storage, tables: LanceTables, path: str, schema: pa.Schema, key: str) -> None:
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A row to be stored. The columns that `values` does not name keep what they hold at the address."""
+
+    values: Values
+    address: int = NEW
+
+
+class RowTable:
+    def __init__(
+        self, storage: Storage, tables: LanceTables, path: str, schema: pa.Schema, indexes: Indexes
+    ) -> None:
         self._storage = storage
         self._tables = tables
         self._path = path
+        self._folder = f"{path}/{VERSIONS}"
         self._schema = schema
-        self._key = key
         self._location = storage.location(path)
+        self._upkeep = Upkeep(tables, path, self._location, indexes)
 
-    def identity(self) -> Hashable | None:
-        """That of the latest version, None when there is no table. Opens nothing."""
-        return self._tables.newest(self._path)
+    def create(self) -> None:
+        """Does nothing when there is one."""
+        if self._tables.first_version(self._path, self._schema, {}, data_storage_version="2.2").put():
+            self._upkeep.index()
 
-    def read(self) -> State | None:
+    def complete(self, state: State) -> bool:
+        """Field metadata that older writers left out is added; True when there was some."""
+        with lance_errors(self._location):
+            stored = {field.name: field.metadata or {} for field in state.dataset.schema}
+            missing = {
+                field.name: {key.decode(): value.decode() for key, value in field.metadata.items()}
+                for field in self._schema
+                if field.metadata and not field.metadata.items() <= stored.get(field.name, {}).items()
+            }
+            if missing:
+                self._tables.open(self._path).update_field_metadata(missing)
+        return bool(missing)
+
+    def latest(self, known: State | None) -> State | None:
+        """`known` itself where it is the latest; None when there is no table."""
+        if known is not None and time.monotonic() - known.listed < _LISTED_S and self._is_there(known):
+            followed = self._follow(known)
+            if followed is not None:
+                return followed
         for _ in range(3):
             newest = self._tables.newest(self._path)
             if newest is None:
                 return None
+            if known is not None and newest == known.manifest:
+                return replace(known, listed=time.monotonic(), seen=time.monotonic())
             try:
-                with lance_errors(self._location):
-                    dataset = self._tables.open(self._path, version_of(newest.name))
-                    rows = dataset.to_table()
-                    return State(newest, rows.take(pc.sort_indices(rows[self._key])), dataset)
+                return self._open(newest, time.monotonic())
             except Missing:
                 self._tables.forget(self._path)
         raise broken(self._location, "its versions come and go")
 
-    def create(self) -> None:
-        """Does nothing when there is one."""
-        self._tables.first_version(self._path, self._schema, {}, data_storage_version="2.2").put()
-
-    def insert(self, state: State, values: Values) -> None:
-        self._merge(state, self._row(state, None, values), "when_not_matched_insert_all")
-
-    def update(self, state: State, key: str, values: Values) -> None:
-        self._merge(state, self._row(state, key, values), "when_matched_update_all")
-
-    def rename(self, state: State, key: str, values: Values) -> None:
-        """The row of `key` gets `values`, a new key among them."""
-        gone = f"{self._key} = {_literal(key)}"
-        self._merge(state, self._row(state, key, values), "when_not_matched_insert_all", gone)
-
-    def delete(self, state: State, key: str) -> None:
+    def rows(self, state: State, fragments: Set[int] | None = None) -> pa.Table:
+        """All rows with their addresses, or those of some fragments."""
         with lance_errors(self._location):
-            deleted = state.dataset.delete(f"{self._key} = {_literal(key)}")
-        if deleted["num_deleted_rows"] == 0:
-            raise Lost(f"{key} was deleted by another writer")
-        self._tidy(state.dataset)
+            chosen = state.dataset.get_fragments()
+            if fragments is not None:
+                chosen = [each for each in chosen if each.fragment_id in fragments]
+            if not chosen:
+                return pa.schema([*state.dataset.schema, pa.field(ADDRESS, pa.uint64())]).empty_table()
+            return state.dataset.scanner(fragments=chosen, with_row_address=True).to_table()
 
-    def _merge(self, state: State, row: pa.Table, action: str, gone: str | None = None) -> None:
+    def changed_fragments(self, old: State, new: State) -> tuple[set[int], set[int]]:
+        """The ids of the fragments of `old` and of `new` that the other has not, or has with other rows."""
         with lance_errors(self._location):
-            merge = getattr(state.dataset.merge_insert(self._key), action)()
-            if gone is not None:
-                merge = merge.when_not_matched_by_source_delete(gone)
-            counts: dict[str, Any] = merge.conflict_retries(0).execute(row)
-        if counts["num_inserted_rows"] + counts["num_updated_rows"] != 1:
-            raise Lost(f"{self._location} was changed by another writer")
-        self._tidy(state.dataset)
+            before, after = _fragments(old), _fragments(new)
+        return {each for each, _ in before - after}, {each for each, _ in after - before}
 
-    def _row(self, state: State, key: str | None, values: Values) -> pa.Table:
-        """One row; the columns that `values` does not name keep what they hold under `key`."""
-        old: dict[str, Any] = {}
-        if key is not None:
-            old = state.rows.filter(pc.equal(state.rows[self._key], key)).slice(0, 1).to_pylist()[0]
-        schema = state.dataset.schema
-        return pa.table({name: [values.get(name, old.get(name))] for name in schema.names}, schema=schema)
+    def commit(self, state: State, gone: Iterable[int], put: Sequence[Put]) -> tuple[State, list[int]]:
+        """Removes the rows at the addresses `gone` and stores `put`; the new state and the addresses of `put`."""
+        with lance_errors(self._location):
+            dataset = state.dataset
+            new = write_fragments(self._stored(dataset, put), dataset, mode="append") if put else []
+            operation = _update(dataset, gone, new) if gone else lance.LanceOperation.Append(new)
+            committed = commit_next(self._storage, self._path, dataset, state.manifest.name, operation)
+            after = self._committed(state, committed)
+            fragments = [each.fragment_id for each in committed.get_fragments()]
+        self._upkeep.after_change(committed.version, len(fragments))
+        first = max(fragments, default=0) << _FRAGMENT_BITS
+        return after, [first + offset for offset in range(len(put))]
 
-    def _tidy(self, dataset: lance.LanceDataset) -> None:
-        """Keeps reading fast. Whoever loses this race to another writer leaves it to the next change."""
-        with suppress(BridgeError, Missing, Lost), lance_errors(self._location):
-            if len(dataset.get_fragments()) > _COMPACTED_FRAGMENTS:
-                dataset.optimize.compact_files()
-                dataset.cleanup_old_versions(older_than=_KEPT)
+    def update_metadata(self, state: State, values: Mapping[str, str]) -> State:
+        """The table's own metadata."""
+        operation = lance.LanceOperation.UpdateConfig(
+            table_metadata_updates=lance.LanceOperation.UpdateMap(updates=dict(values), replace=False)
+        )
+        committed = commit_next(self._storage, self._path, state.dataset, state.manifest.name, operation)
+        return self._committed(state, committed)
+
+    def _committed(self, state: State, dataset: lance.LanceDataset) -> State:
+        name = name_of(dataset.version, like=state.manifest.name)
+        identity = self._storage.identity(f"{self._folder}/{name}")
+        return State(FileEntry(name, identity), dataset, state.listed)
+
+    def _is_there(self, known: State) -> bool:
+        if not self._storage.local and time.monotonic() - known.seen < _SURE_S:
+            return True
+        return self._storage.identity(f"{self._folder}/{known.manifest.name}") == known.manifest.identity
+
+    def _follow(self, known: State) -> State | None:
+        """From version to version; None when that takes too long."""
+        newest = known.manifest
+        for version in range(known.dataset.version + 1, known.dataset.version + _STEPS):
+            name = name_of(version, like=newest.name)
+            identity = self._storage.identity(f"{self._folder}/{name}")
+            if identity is None:
+                if newest is known.manifest:
+                    return known
+                try:
+                    return self._open(newest, known.listed)
+                except Missing:
+                    return None
+            newest = FileEntry(name, identity)
+        return None
+
+    def _open(self, manifest: FileEntry, listed: float) -> State:
+        with lance_errors(self._location):
+            return State(manifest, self._tables.open(self._path, version_of(manifest.name)), listed)
+
+    def _stored(self, dataset: lance.LanceDataset, put: Sequence[Put]) -> pa.Table:
+        old = [self._at(dataset, each.address) if each.address != NEW else {} for each in put]
+        schema = dataset.schema
+        columns = {
+            name: [each.values.get(name, kept.get(name)) for each, kept in zip(put, old, strict=True)]
+            for name in schema.names
+        }
+        return pa.table(columns, schema=schema)
+
+    @staticmethod
+    def _at(dataset: lance.LanceDataset, address: int) -> dict[str, Any]:
+        found = dataset.to_table(filter=f"{ADDRESS} = {address}", with_row_address=True).to_pylist()
+        if len(found) != 1:
+            raise Lost(f"The row at {address} is gone")
+        row: dict[str, Any] = found[0]
+        return row
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _update(dataset: lance.LanceDataset, gone: Iterable[int], new: list[Any]) -> Any:
+    offsets: dict[int, list[int]] = {}
+    for address in gone:
+        fragment, offset = _place(address)
+        offsets.setdefault(fragment, []).append(offset)
+    removed, updated = [], []
+    fragments = {each.fragment_id: each for each in dataset.get_fragments()}
+    for fragment, rows in offsets.items():
+        left = fragments[fragment].delete_rows(rows)
+        if left is None:
+            removed.append(fragment)
+        else:
+            updated.append(left)
+    return lance.LanceOperation.Update(removed_fragment_ids=removed, updated_fragments=updated, new_fragments=new)
+
+
+def fragment_of(address: int) -> int:
+    return address >> _FRAGMENT_BITS
+
+
+def _place(address: int) -> tuple[int, int]:
+    return address >> _FRAGMENT_BITS, address & ((1 << _FRAGMENT_BITS) - 1)
+
+
+def _fragments(state: State) -> set[tuple[int, Hashable]]:
+    # an overwrite may use the ids of fragments again
+    return {
+        (each.fragment_id, (each.deletion_file(), *(file.path for file in each.data_files())))
+        for each in state.dataset.get_fragments()
+    }

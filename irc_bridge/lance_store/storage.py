@@ -1,16 +1,25 @@
 """Where the files of a directory lie. Paths are relative to its root, with `/` between the parts."""
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.locations import LOCAL, REMOTE, local_path, scheme_of
+
+T = TypeVar("T")
 
 
 class FileEntry(NamedTuple):
     name: str
     identity: Hashable
     """Differs between any two files that ever had the name."""
+
+
+class FileAttributes(NamedTuple):
+    name: str
+    size: int
+    e_tag: str | None
+    modified_ms: int
 
 
 class Storage(Protocol):
@@ -44,10 +53,17 @@ class Storage(Protocol):
 
     def modified_ms(self, path: str) -> int | None: ...
 
+    def attributes(self, path: str, names: Sequence[str]) -> list[FileAttributes]:
+        """Those of files in a folder, in the order of `names`, without those that do not exist."""
+
     def read(self, path: str) -> bytes | None: ...
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """False when there is one already. Readers see all of the file or none."""
+
+    def promote(self, staged: str, final: str) -> bool:
+        """Puts the content of a staged file under another name, False when a file of other content has that name.
+        The staged file stays."""
 
     def write(self, path: str, data: bytes) -> None:
         """Replaces the file at once: readers see the old or the new."""
@@ -55,7 +71,15 @@ class Storage(Protocol):
     def delete(self, path: str) -> None: ...
 
     def delete_tree(self, path: str, marker: str | None) -> None:
-        """The folder with everything in it, provided that it holds the file `marker`, which goes last."""
+        """The folder with everything in it, provided that it holds the file `marker`, which goes last. Who dies on
+        the way leaves a table whose latest version is whole, or none."""
+
+    def tree(self, path: str) -> list[FileEntry]:
+        """All files below a folder, in no order, with names relative to it; without what is being written."""
+
+    def copy_tree(self, source: str, target: str) -> None:
+        """Gives the folder `target` the files of `tree(source)`. Can be repeated after a crash: files that the
+        target has already are left."""
 
     def folder_stamp(self, path: str) -> Hashable | None:
         """Changes when something in the folder is added, removed or replaced; None while a change that happens
@@ -67,6 +91,9 @@ class Storage(Protocol):
     def same_folder_stamp(self, path: str, stamp: Hashable) -> bool: ...
 
     def same_table_stamp(self, path: str, stamp: Hashable) -> bool: ...
+
+    def at_once(self, ask: Callable[[str], T], paths: Iterable[str]) -> Iterator[T]:
+        """The answers in order; several are waited for together where that saves time."""
 
     def check(self) -> None:
         """Raises when the root cannot be listed."""

@@ -14,8 +14,18 @@ from irc_bridge.catalog.models import History, TableVersion
 from irc_bridge.errors import BrokenTable, CommitFailed, InvalidInput
 from irc_bridge.lance_store.failures import Lost, Missing, broken, first_line, lance_errors
 from irc_bridge.lance_store.first_file import FirstFile
+from irc_bridge.lance_store.following import followed
 from irc_bridge.lance_store.history import HistoryCache, Newest
-from irc_bridge.lance_store.manifests import FIRST, VERSIONS, name_of, newest_of, version_of, with_metadata
+from irc_bridge.lance_store.manifests import (
+    FIRST,
+    VERSIONS,
+    name_of,
+    names_of,
+    newest_of,
+    version_of,
+    with_metadata,
+)
+from irc_bridge.lance_store.next_version import Make, commit_next
 from irc_bridge.lance_store.schemas import read_schema
 from irc_bridge.lance_store.storage import FileEntry, Storage
 from irc_bridge.lance_store.tags import read_tags
@@ -44,37 +54,58 @@ class LanceTables:
         )
 
     def newest(self, path: str) -> FileEntry | None:
-        """The manifest of the latest version. Lists the folder only when it changed."""
+        """The manifest of the latest version. Lists the folder only when it changed by more than new versions."""
         folder = f"{path}/{VERSIONS}"
         known = self._cache.newest(path)
         if known is not None and self._storage.same_folder_stamp(folder, known.stamp):
             return known.manifest
         for _ in range(_ATTEMPTS):
             stamp = self._storage.folder_stamp(folder)
-            name = newest_of(self._storage.names(folder))
-            if name is None:
-                return None
-            if identity := self._storage.identity(f"{folder}/{name}"):
-                manifest = FileEntry(name, identity)
+            manifest = followed(self._storage, folder, known.manifest) if known is not None else None
+            if manifest is None:
+                name = newest_of(self._storage.names(folder))
+                if name is None:
+                    return None
+                manifest = self._entry(folder, name)
+            if manifest is not None:
                 self._cache.saw(path, Newest(stamp, manifest))
                 return manifest
         raise broken(self._storage.location(path), "its versions come and go")
 
-    def read(self, path: str, history: History) -> Content | None:
-        """None when there is no version yet. BrokenTable."""
+    def manifest(self, path: str, version: int) -> FileEntry | None:
+        """That of one version, under whichever name."""
+        found = (self._entry(f"{path}/{VERSIONS}", name) for name in names_of(version).values())
+        return next((entry for entry in found if entry is not None), None)
+
+    def read(self, path: str, history: History, only: Mapping[int, object] | None = None) -> Content | None:
+        """None when there is no version yet. Versions that are not in `only` do not count. BrokenTable."""
         location = self._storage.location(path)
         missing: Missing | None = None
         for _ in range(3):
-            newest = self.newest(path)
+            newest = self.newest(path) if only is None else self._latest_of(path, only)
             if newest is None:
                 return None
             try:
                 with lance_errors(location):
-                    return self._read(path, newest, history)
+                    return self._read(path, newest, history, only)
             except Missing as error:
                 missing = error
                 self._cache.forget(path)
         raise broken(location, first_line(missing) if missing else "its versions come and go")
+
+    def read_version(self, path: str, version: int) -> Content | None:
+        """The table as it was then. None when that version is not there."""
+        location = self._storage.location(path)
+        while (entry := self.manifest(path, version)) is not None:
+            try:
+                with lance_errors(location):
+                    dataset = self.open(path, version)
+                    tags = {name: each for name, each in read_tags(self._storage, path).items() if each == version}
+                    return Content((self._described(path, entry.name, dataset),), tags, dict(dataset.metadata))
+            except Missing as error:
+                if self.manifest(path, version) == entry:
+                    raise broken(location, first_line(error)) from error
+        return None
 
     def first_version(
         self,
@@ -88,9 +119,15 @@ class LanceTables:
         return FirstFile(self._storage, f"{path}/{FIRST}", manifest)
 
     def update_metadata(
-        self, path: str, updates: Mapping[str, str], removals: Iterable[str], defaults: Mapping[str, str]
+        self,
+        path: str,
+        updates: Mapping[str, str],
+        removals: Iterable[str],
+        defaults: Mapping[str, str],
+        make: Make | None = None,
     ) -> None:
-        """`defaults` are added where the table has no such key. One new version, none when nothing changes."""
+        """`defaults` are added where the table has no such key. One new version, none when nothing changes; `make`
+        decides about it instead of the storage."""
         location = self._storage.location(path)
         for attempt in range(_ATTEMPTS):
             try:
@@ -101,14 +138,26 @@ class LanceTables:
                     wanted: dict[str, str | None] = {k: v for k, v in new.items() if old.get(k) != v}
                     wanted |= {key: None for key in removals if key in new}
                     wanted = {k: v for k, v in wanted.items() if v is not None or k in old}
-                    if wanted:
+                    if wanted and make is None:
                         dataset.update_metadata(wanted)
+                    elif wanted:
+                        self._make_next(path, dataset, wanted, make)
                     return
             except Lost:
                 time.sleep(0.005 * attempt)
             except Missing as error:
                 raise broken(location, first_line(error)) from error
         raise CommitFailed(f"Other writers kept committing to {location}: try again")
+
+    def _make_next(
+        self, path: str, dataset: lance.LanceDataset, metadata: dict[str, str | None], make: Make | None
+    ) -> None:
+        newest = self.newest(path)
+        if newest is None or _number(newest.name) != dataset.version:
+            raise Lost(f"{self._storage.location(path)} was changed by another writer")
+        updates: Any = lance.LanceOperation.UpdateMap(updates=metadata, replace=False)
+        operation = lance.LanceOperation.UpdateConfig(table_metadata_updates=updates)
+        commit_next(self._storage, path, dataset, newest.name, operation, make)
 
     def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
         return lance.dataset(
@@ -121,14 +170,27 @@ class LanceTables:
     def forget(self, path: str) -> None:
         self._cache.forget(path)
 
+    def _entry(self, folder: str, name: str) -> FileEntry | None:
+        identity = self._storage.identity(f"{folder}/{name}")
+        return None if identity is None else FileEntry(name, identity)
+
     def _manifests(self, path: str) -> list[FileEntry]:
         return [entry for entry in self._storage.files(f"{path}/{VERSIONS}") if version_of(entry.name)]
 
-    def _read(self, path: str, newest: FileEntry, history: History) -> Content:
+    def _latest_of(self, path: str, versions: Mapping[int, object]) -> FileEntry | None:
+        latest = max(versions, default=0)
+        entry = self.manifest(path, latest) if latest else None
+        if latest and entry is None:
+            raise broken(self._storage.location(path), f"the manifest of its version {latest} is gone")
+        return entry
+
+    def _read(self, path: str, newest: FileEntry, history: History, only: Mapping[int, object] | None) -> Content:
         dataset = self.open(path, _number(newest.name))
         tags = read_tags(self._storage, path)
         entries = self._manifests(path) if history is History.ALL else self._tagged(path, newest, tags)
         entries = [entry for entry in entries if _number(entry.name) < dataset.version]
+        if only is not None:
+            entries = [entry for entry in entries if _number(entry.name) in only]
         opened: dict[FileEntry, TableVersion] = {}
         versions = []
         for entry in [*sorted(entries, key=lambda entry: _number(entry.name)), newest]:

@@ -1,9 +1,20 @@
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from irc_bridge.backends.directory.migration import Migration
+
 _NO_OPTIONS: Mapping[str, str] = {}
+
+
+def open_migration(root: str, storage_options: Mapping[str, str] = _NO_OPTIONS) -> "Migration":
+    from irc_bridge.backends.directory.migration import Migration
+    from irc_bridge.lance_store.storage import open_storage
+
+    return Migration(open_storage(root, storage_options))
 
 
 def open_directory(
@@ -11,11 +22,14 @@ def open_directory(
     *,
     manifest_enabled: bool = True,
     dir_listing_enabled: bool = True,
+    table_version_management: bool = False,
     storage_options: Mapping[str, str] = _NO_OPTIONS,
 ) -> Catalog:
     """A folder of Lance tables. Opening it reads and writes nothing."""
     if not manifest_enabled and not dir_listing_enabled:
         raise InvalidInput(f"{root} has neither manifest_enabled nor dir_listing_enabled: set one of them")
+    if table_version_management and not manifest_enabled:
+        raise InvalidInput(f"{root} has table_version_management, which needs manifest_enabled: set that too")
     # late, because Lance takes a while to import
     from irc_bridge.backends.directory.folder_catalog import FolderCatalog
     from irc_bridge.backends.directory.manifest_catalog import ManifestCatalog
@@ -23,5 +37,5 @@ def open_directory(
 
     storage = open_storage(root, storage_options)
     if manifest_enabled:
-        return ManifestCatalog(storage, listing=dir_listing_enabled)
+        return ManifestCatalog(storage, dir_listing_enabled, table_version_management)
     return FolderCatalog(storage)

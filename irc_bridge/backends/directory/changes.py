@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 from irc_bridge.catalog.models import TABLE_UUID, Commit, NewTable
+from irc_bridge.lance_store.next_version import Make
 from irc_bridge.lance_store.tables import LanceTables
 
 Keep = Callable[[Mapping[str, str]], None]
@@ -17,13 +18,20 @@ def its_uuid(properties: Mapping[str, str]) -> dict[str, str]:
     return {TABLE_UUID: properties[TABLE_UUID]}
 
 
-def commit_properties(tables: LanceTables, path: str, commit: Commit, kept: Mapping[str, str], keep: Keep) -> None:
+def commit_properties(
+    tables: LanceTables,
+    path: str,
+    commit: Commit,
+    kept: Mapping[str, str],
+    keep: Keep,
+    make: Make | None = None,
+) -> None:
     """`kept` waits for the first version: a declared table changes it, a table with versions moves it into its
     Lance metadata."""
     if tables.newest(path) is None:
         changed = {**kept, **commit.set_properties}
         keep({key: value for key, value in changed.items() if key not in commit.remove_properties})
         return
-    tables.update_metadata(path, commit.set_properties, commit.remove_properties, kept)
+    tables.update_metadata(path, commit.set_properties, commit.remove_properties, kept, make)
     if kept:
         keep({})

@@ -1,8 +1,9 @@
 """V1: the tables are the `.lance` folders of the root. There are no namespaces."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 from irc_bridge.backends.directory.changes import commit_properties, first_properties, its_uuid
+from irc_bridge.backends.directory.deregistered import marked
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import asked_folder, listed_folder
 from irc_bridge.backends.directory.loading import Found, Loader, Token
@@ -10,9 +11,11 @@ from irc_bridge.backends.directory.name_errors import no_namespace, no_table, ta
 from irc_bridge.backends.directory.names import is_valid, require_valid_table
 from irc_bridge.backends.directory.paging import page_of
 from irc_bridge.backends.directory.registering import registered_folder
+from irc_bridge.backends.directory.versions import VersionsInFiles
 from irc_bridge.catalog.models import (
     EVERYTHING,
     Commit,
+    Deregistered,
     History,
     Levels,
     NewTable,
@@ -24,17 +27,19 @@ from irc_bridge.catalog.models import (
 from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.lance_store.version_files import VersionFiles
 
 _HIDDEN = ", deregistered: register it again, or drop it with its files"
 
 
-class FolderCatalog:
+class FolderCatalog(VersionsInFiles):
     def __init__(self, storage: Storage) -> None:
         self.probes_inline = storage.local
         self._storage = storage
         self._tables = LanceTables(storage)
         self._folders = Folders(storage)
         self._loader = Loader(storage, self._tables, self._folders)
+        self._versions = VersionFiles(storage, self._tables)
 
     def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
         self._require_root(parent)
@@ -97,6 +102,9 @@ class FolderCatalog:
         self._folders.deregister(path)
         self._folders.remove_deregistered(path)
         self._tables.forget(path)
+
+    def deregistered(self) -> Iterator[Deregistered]:
+        return marked(self._storage, self._folders)
 
     def register_table(self, table: Levels, location: str) -> TableInfo:
         self._require_root(table[:-1])

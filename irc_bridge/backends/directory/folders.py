@@ -4,6 +4,8 @@ import json
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping
 from enum import Enum
+from itertools import compress
+from uuid import uuid4
 
 from irc_bridge.backends.directory.layout import (
     DEREGISTERED,
@@ -51,9 +53,14 @@ class Folders:
         return names
 
     def tables(self, names: list[str], after: str | None) -> Iterator[str]:
-        for name in names[bisect_right(names, after) if after is not None else 0 :]:
-            if self._is_listed(listed_folder(name)):
-                yield name
+        names = names[bisect_right(names, after) if after is not None else 0 :]
+        folders = map(listed_folder, names)
+        listed = (
+            map(self._is_listed, folders)
+            if self._storage.local
+            else self._storage.at_once(self._is_listed, folders)
+        )
+        return compress(names, listed)
 
     def _is_listed(self, path: str) -> bool:
         try:
@@ -99,8 +106,11 @@ class Folders:
         self._storage.write(f"{path}/{RESERVED}", _marker(properties))
 
     def deregister(self, path: str) -> bool:
-        """False when it was deregistered before."""
-        return self._storage.put_if_absent(f"{path}/{DEREGISTERED}", _MARK)
+        """False when it was deregistered before, or no file is left to hide. Each marker is like no other, so that
+        who removes the files knows whether it is still the same."""
+        if not self._storage.names(path):
+            return False
+        return self._storage.put_if_absent(f"{path}/{DEREGISTERED}", uuid4().hex.encode())
 
     def register(self, path: str) -> None:
         self._storage.delete(f"{path}/{DEREGISTERED}")

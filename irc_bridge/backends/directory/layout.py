@@ -1,6 +1,8 @@
 """Which folder a table lies in, seed 002."""
 
+import re
 import secrets
+from collections.abc import Iterator
 
 from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.storage import Storage
@@ -9,6 +11,7 @@ MANIFEST = "__manifest"
 RESERVED = ".lance-reserved"
 DEREGISTERED = ".lance-deregistered"
 SUFFIX = ".lance"
+_HASHED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
 
 
 def listed_folder(name: str) -> str:
@@ -27,6 +30,12 @@ def hashed_folder(object_id: str) -> str:
     return f"{secrets.token_hex(4)}_{object_id}"
 
 
+def hashed_object_id(path: str) -> str | None:
+    """The id of the object that the folder was made for."""
+    match = _HASHED.fullmatch(path)
+    return match[1] if match else None
+
+
 def is_plain(path: str) -> bool:
     """Whether the path stays inside the root and out of the manifest."""
     parts = path.split("/")
@@ -43,6 +52,7 @@ def asked_folder(storage: Storage, location: str) -> str:
     return path
 
 
-def overlap(one: str, other: str) -> bool:
-    """Whether the folders are the same or one lies in the other."""
-    return one == other or one.startswith(other + "/") or other.startswith(one + "/")
+def parts_above(path: str) -> Iterator[str]:
+    """The folders that a folder lies in."""
+    parts = path.split("/")
+    return ("/".join(parts[:depth]) for depth in range(1, len(parts)))

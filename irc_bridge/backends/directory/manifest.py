@@ -1,33 +1,28 @@
-"""The `__manifest` table in the released on-disk format: one row per namespace and per table."""
+"""The `__manifest` table in the released on-disk format: one row per namespace and per table. A change is decided
+on the latest rows and is one commit right after them; changes that wait together become one commit together."""
 
-import json
 import random
 import threading
 import time
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from irc_bridge.backends.directory.folders import json_object, properties_of
-from irc_bridge.backends.directory.layout import MANIFEST, is_plain
-from irc_bridge.backends.directory.names import DELIMITER
-from irc_bridge.errors import BrokenTable, ConcurrentModification
+from irc_bridge.backends.directory import flags
+from irc_bridge.backends.directory.layout import MANIFEST
+from irc_bridge.backends.directory.objects import Objects, Row
+from irc_bridge.errors import ConcurrentModification
 from irc_bridge.lance_store.failures import Lost
 from irc_bridge.lance_store.manifests import VERSIONS
-from irc_bridge.lance_store.rows import KeyedTable, State, Values
+from irc_bridge.lance_store.rows import ADDRESS, Put, RowTable, State, fragment_of
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.lance_store.upkeep import Indexes
 
 T = TypeVar("T")
 
-NAMESPACE = "namespace"
-TABLE = "table"
-CREATED_AT = "created_at"
-_AFTER_DELIMITER = chr(ord(DELIMITER) + 1)
 _ATTEMPTS = 200
 
 SCHEMA = pa.schema(
@@ -39,160 +34,212 @@ SCHEMA = pa.schema(
         pa.field("base_objects", pa.list_(pa.field("object_id", pa.string()))),
     ]
 )
+INDEXES: Indexes = {
+    "object_id": ("object_id_btree", "BTREE"),
+    "object_type": ("object_type_bitmap", "BITMAP"),
+    "base_objects": ("base_objects_label_list", "LABEL_LIST"),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    object_id: str
-    object_type: str
-    location: str | None
-    metadata: str | None
-
-    @property
-    def properties(self) -> dict[str, str]:
-        properties = properties_of(self.metadata)
-        properties.pop(CREATED_AT, None)
-        return properties
-
-
-@dataclass(frozen=True)
 class Snapshot:
-    """The manifest at one version. Sorted, so that a page costs what is on it."""
+    """The manifest at one version."""
 
     stamp: Hashable | None
     state: State | None
-    ids: list[str]
-    tables: list[str]
-    namespaces: list[str]
-
-    def row(self, object_id: str) -> Row | None:
-        index = bisect_left(self.ids, object_id)
-        if self.state is None or index == len(self.ids) or self.ids[index] != object_id:
-            return None
-        rows = self.state.rows
-        kind, location, metadata = (rows[name][index].as_py() for name in ("object_type", "location", "metadata"))
-        return Row(object_id, kind, location, metadata)
-
-    def table(self, object_id: str) -> Row | None:
-        row = self.row(object_id)
-        return row if row and row.object_type == TABLE else None
-
-    def namespace(self, object_id: str) -> Row | None:
-        row = self.row(object_id)
-        return row if row and row.object_type == NAMESPACE else None
-
-    def locations(self) -> list[str]:
-        return [] if self.state is None else [each for each in self.state.rows["location"].to_pylist() if each]
-
-    def at(self, location: str) -> str | None:
-        """The id of the table in that folder."""
-        if self.state is None:
-            return None
-        index = pc.index(self.state.rows["location"], location).as_py()
-        return None if index < 0 else self.ids[index]
-
-    def holders(self, location: str) -> list[str]:
-        """The ids of all rows with that folder: more than one only until one of two creators gives way."""
-        if self.state is None:
-            return []
-        rows = self.state.rows
-        return list(rows.filter(pc.equal(rows["location"], location))["object_id"].to_pylist())
-
-    def below(self, prefix: str) -> Iterator[str]:
-        for index in range(bisect_left(self.ids, prefix), len(self.ids)):
-            if not self.ids[index].startswith(prefix):
-                return
-            yield self.ids[index]
+    objects: Objects
+    manages_versions: bool = False
 
 
-NOTHING = Snapshot(None, None, [], [], [])
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """What one caller wants. A row that was there before keeps its address, also under a new id."""
+
+    result: T
+    put: tuple[Row, ...] = ()
+    drop: tuple[str, ...] = ()
 
 
-def children(ids: list[str], prefix: str, after: str | None) -> Iterator[str]:
-    """The names directly below a prefix, jumping over what lies deeper."""
-    index = bisect_left(ids, prefix) if after is None else bisect_right(ids, prefix + after)
-    while index < len(ids) and ids[index].startswith(prefix):
-        name, deeper, _ = ids[index][len(prefix) :].partition(DELIMITER)
-        if deeper:
-            index = bisect_left(ids, prefix + name + _AFTER_DELIMITER, index)
-        else:
-            yield name
-            index += 1
+Decide = Callable[[Objects], Change[T]]
+
+
+@dataclass(slots=True)
+class _Waiting:
+    decide: Decide[Any]
+    result: Any = None
+    error: Exception | None = None
+    done: bool = False
 
 
 class Manifest:
-    def __init__(self, storage: Storage, tables: LanceTables) -> None:
+    def __init__(self, storage: Storage, tables: LanceTables, manage_versions: bool) -> None:
+        self._manage_versions = manage_versions
         self._storage = storage
-        self._table = KeyedTable(storage, tables, MANIFEST, SCHEMA, "object_id")
-        self._snapshot = NOTHING
+        self._location = storage.location(MANIFEST)
+        self._table = RowTable(storage, tables, MANIFEST, SCHEMA, INDEXES)
+        self._snapshot = Snapshot(None, None, Objects())
+        self._reading = threading.Lock()
         self._changing = threading.Lock()
+        self._queue = threading.Lock()
+        self._completed = False
+        self._waiting: list[_Waiting] = []
+
+    def manages_versions(self) -> bool:
+        """Turns that on where it is asked for."""
+        if self._manage_versions and not self.snapshot().manages_versions:
+            self.change(lambda _: Change(None))
+        return self.snapshot().manages_versions
 
     def is_current(self, stamp: Hashable | None) -> bool:
-        return self._storage.same_folder_stamp(f"{MANIFEST}/{VERSIONS}", stamp)
+        if self._storage.local:
+            return self._storage.same_folder_stamp(f"{MANIFEST}/{VERSIONS}", stamp)
+        return stamp is not None and self.snapshot().stamp == stamp
+
+    def objects(self) -> Objects:
+        return self.snapshot().objects
 
     def snapshot(self) -> Snapshot:
         snapshot = self._snapshot
-        return snapshot if self.is_current(snapshot.stamp) else self._fresh()
+        if self._storage.local and self.is_current(snapshot.stamp):
+            return snapshot
+        return self._fresh()
 
-    def change(self, decide: Callable[[Snapshot, KeyedTable], T]) -> T:
+    def change(self, decide: Decide[T]) -> T:
         """Calls `decide` with the latest rows until no other writer comes between."""
+        mine = _Waiting(decide)
+        with self._queue:
+            self._waiting.append(mine)
         with self._changing:
-            if self._table.identity() is None:
-                self._table.create()
-            for _ in range(_ATTEMPTS):
+            # whoever was here first has done the work of those who waited
+            if not mine.done:
+                with self._queue:
+                    waiting, self._waiting = self._waiting, []
+                self._change_all(waiting)
+        if mine.error is not None:
+            raise mine.error
+        return mine.result  # type: ignore[no-any-return]
+
+    def _change_all(self, waiting: list[_Waiting]) -> None:
+        try:
+            for attempt in range(_ATTEMPTS):
                 try:
-                    return decide(self._fresh(), self._table)
+                    self._try(waiting)
+                    return
                 except Lost:
-                    time.sleep(random.uniform(0, 0.02))
-        raise ConcurrentModification(f"Other writers kept changing {self._storage.location(MANIFEST)}: try again")
+                    time.sleep(random.uniform(0, min(0.02, 0.002 * attempt)))
+            raise ConcurrentModification(f"Other writers kept changing {self._location}: try again")
+        except Exception as error:  # noqa: BLE001  every caller gets it
+            for each in waiting:
+                each.error = error
+        finally:
+            for each in waiting:
+                each.done = True
+
+    def _try(self, waiting: list[_Waiting]) -> None:
+        before = self._prepared()
+        draft = before.objects.copy()
+        touched: set[str] = set()
+        for each in waiting:
+            each.result = each.error = None
+            try:
+                change = each.decide(draft)
+            except Exception as error:  # noqa: BLE001  the caller's own
+                each.error = error
+                continue
+            each.result = change.result
+            touched.update(_apply(draft, change))
+        if touched:
+            self._commit(before, draft, sorted(touched))
+
+    def _prepared(self) -> Snapshot:
+        snapshot = self.snapshot()
+        if snapshot.state is None:
+            self._table.create()
+            snapshot = self.snapshot()
+        assert snapshot.state is not None
+        flags.require_writable(snapshot.state.metadata, self._location)
+        if not self._completed:
+            changed = self._table.complete(snapshot.state)
+            if self._manage_versions and not snapshot.manages_versions:
+                self._turn_on_management()
+                changed = True
+            self._completed = True
+            if changed:
+                raise Lost("prepared")
+        return snapshot
+
+    def _turn_on_management(self) -> None:
+        state = self.snapshot().state
+        assert state is not None
+        self._table.update_metadata(state, flags.managing(state.metadata, self._location))
+
+    def _commit(self, before: Snapshot, draft: Objects, touched: list[str]) -> None:
+        assert before.state is not None
+        gone = [row.address for each in touched if (row := before.objects.row(each))]
+        put = [row for each in touched if (row := draft.row(each))]
+        stored = [Put(_values(row), row.address) for row in put]
+        state, addresses = self._table.commit(before.state, gone, stored)
+        for row, address in zip(put, addresses, strict=True):
+            draft.put(replace(row, address=address))
+        self._snapshot = Snapshot(self._stamp(None, state), state, draft, before.manages_versions)
 
     def _fresh(self) -> Snapshot:
         old = self._snapshot
-        stamp = self._storage.folder_stamp(f"{MANIFEST}/{VERSIONS}")
-        identity = self._table.identity()
-        if old.state is not None and old.state.identity == identity:
-            new = replace(old, stamp=stamp)
+        stamp = self._storage.folder_stamp(f"{MANIFEST}/{VERSIONS}") if self._storage.local else None
+        state = self._table.latest(old.state)
+        if old.state is not None and state is old.state:
+            new = replace(old, stamp=self._stamp(stamp, state))
         else:
-            new = _snapshot(stamp, self._table.read() if identity is not None else None)
-        self._snapshot = new
+            manages = state is not None and flags.manages_versions(state.metadata, self._location)
+            new = Snapshot(self._stamp(stamp, state), state, self._objects(old, state), manages)
+        if self._snapshot is old:
+            self._snapshot = new
         return new
 
+    def _objects(self, old: Snapshot, state: State | None) -> Objects:
+        if state is None:
+            return Objects()
+        with self._reading:
+            for known in (old, self._snapshot):
+                if known.state is not None and known.state.manifest == state.manifest:
+                    return known.objects
+            return self._read(old, state)
 
-def _snapshot(stamp: Hashable | None, state: State | None) -> Snapshot:
-    if state is None:
-        return replace(NOTHING, stamp=stamp)
-    ids = state.rows["object_id"].to_pylist()
-    kinds = state.rows["object_type"].to_pylist()
-    return Snapshot(
-        stamp=stamp,
-        state=state,
-        ids=ids,
-        tables=[each for each, kind in zip(ids, kinds, strict=True) if kind == TABLE],
-        namespaces=[each for each, kind in zip(ids, kinds, strict=True) if kind == NAMESPACE],
-    )
+    def _stamp(self, stamp: Hashable | None, state: State | None) -> Hashable | None:
+        return stamp if self._storage.local or state is None else state.manifest
+
+    def _read(self, old: Snapshot, state: State) -> Objects:
+        if old.state is None or old.state.dataset.version > state.dataset.version:
+            return Objects(_rows(self._table.rows(state)))
+        gone, come = self._table.changed_fragments(old.state, state)
+        kept = (row for row in old.objects.rows() if fragment_of(row.address) not in gone)
+        new = list(_rows(self._table.rows(state, come)))
+        if len(new) > 100 or gone:
+            return Objects([*kept, *new])
+        objects = old.objects.copy()
+        for row in new:
+            objects.put(row)
+        return objects
 
 
-def values(object_id: str, kind: str, location: str | None, properties: Mapping[str, str]) -> Values:
+def _apply(draft: Objects, change: Change[Any]) -> Iterator[str]:
+    for object_id in change.drop:
+        draft.drop(object_id)
+        yield object_id
+    for row in change.put:
+        draft.put(row)
+        yield row.object_id
+
+
+def _rows(table: pa.Table) -> Iterator[Row]:
+    columns = ("object_id", "object_type", "location", "metadata", ADDRESS)
+    return map(Row, *(table[name].to_pylist() for name in columns))
+
+
+def _values(row: Row) -> dict[str, str | None]:
     return {
-        "object_id": object_id,
-        "object_type": kind,
-        "location": location,
-        "metadata": metadata_text(None, properties),
+        "object_id": row.object_id,
+        "object_type": row.object_type,
+        "location": row.location,
+        "metadata": row.metadata,
     }
-
-
-def metadata_text(old: str | None, properties: Mapping[str, str]) -> str | None:
-    """The JSON of a row with these properties; what others keep there beside properties stays."""
-    kept = {
-        key: value for key, value in json_object(old).items() if key == CREATED_AT or not isinstance(value, str)
-    }
-    return json.dumps({**kept, **properties}, ensure_ascii=False) if kept or properties else None
-
-
-def folder_of(row: Row) -> str:
-    if row.location is None or not is_plain(row.location):
-        raise BrokenTable(
-            f"The manifest row of {row.object_id} names no folder inside the root: {row.location}. "
-            f"Only this table is affected; drop it or correct the row."
-        )
-    return row.location

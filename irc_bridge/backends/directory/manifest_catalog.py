@@ -12,33 +12,25 @@ from irc_bridge.backends.directory.layout import (
     hashed_folder,
     listed_folder,
     listed_name,
-    overlap,
 )
 from irc_bridge.backends.directory.loading import Found
-from irc_bridge.backends.directory.manifest import TABLE, Row, Snapshot, metadata_text, values
 from irc_bridge.backends.directory.manifest_reads import ManifestReads
-from irc_bridge.backends.directory.name_errors import no_table, table_exists
+from irc_bridge.backends.directory.moving import Mover
+from irc_bridge.backends.directory.name_errors import table_exists
 from irc_bridge.backends.directory.names import is_valid, levels, object_id, require_valid_table
-from irc_bridge.backends.directory.namespaces import (
-    confirm_parent,
-    delete_row,
-    require_free,
-    require_namespace,
-)
+from irc_bridge.backends.directory.namespaces import require_free, require_namespace
+from irc_bridge.backends.directory.objects import Objects
 from irc_bridge.backends.directory.registering import registered_folder
 from irc_bridge.catalog.models import Commit, Levels, NewTable, PropertyChanges, TableInfo
-from irc_bridge.errors import (
-    Conflict,
-    InvalidInput,
-    NamespaceNotFound,
-    NotFound,
-    TableAlreadyExists,
-    TableNotFound,
-)
-from irc_bridge.lance_store.rows import KeyedTable
+from irc_bridge.errors import Conflict, InvalidInput, NotFound, TableNotFound
+from irc_bridge.lance_store.storage import Storage
 
 
 class ManifestCatalog(ManifestReads):
+    def __init__(self, storage: Storage, listing: bool, manage_versions: bool = False) -> None:
+        super().__init__(storage, listing, manage_versions)
+        self._mover = Mover(storage, self._tables, self._folders, self._rows)
+
     def create_namespace(self, namespace: Levels, properties: Mapping[str, str]) -> None:
         if self.table_exists(namespace):
             raise table_exists(namespace)
@@ -65,23 +57,24 @@ class ManifestCatalog(ManifestReads):
         if not first.put():
             raise self._taken(table, path)
         try:
-            self._insert(table, path, properties if new.schema is None else {})
+            self._rows.insert(table, path, properties if new.schema is None else {})
         except (Conflict, NotFound, InvalidInput):
             first.remove()
             raise
         if not self._folders.is_whole(path, first):
             with suppress(TableNotFound):
-                self._forget_row(table, path)
+                self._rows.forget(table, path)
             raise table_exists(table, ", and is being dropped: try again")
+        self._governed(table)
         return self._info(table)
 
     def deregister_table(self, table: Levels) -> None:
-        self._hide(self._find(table))
+        self._hide(self._find_settled(table))
 
     def drop_table(self, table: Levels) -> None:
         path = self._deregistered_folder(table)
         if path is None:
-            found = self._find(table)
+            found = self._find_settled(table)
             path = found.path
             self._folders.require_removable(path)
             self._hide(found)
@@ -95,41 +88,47 @@ class ManifestCatalog(ManifestReads):
 
     def register_table(self, table: Levels, location: str) -> TableInfo:
         require_valid_table(table)
-        snapshot = self._manifest.snapshot()
-        self._require_free(snapshot, table)
+        self._require_free(table)
         path = registered_folder(self._storage, self._tables, location)
-        self._require_unclaimed(snapshot, path)
+        self._rows.require_unclaimed(self._manifest.objects(), path)
         if self._is_listed(path) and self._folders.state(path) is FolderState.TABLE:
             raise InvalidInput(f"Location {location} is the table {listed_name(path)} already")
-        self._insert(table, path, {})
+        self._rows.insert(table, path, {})
         self._folders.register(path)
+        self._governed(table)
         return self._info(table)
 
     def rename_table(self, source: Levels, destination: Levels) -> None:
         require_valid_table(destination)
-        found = self._find(source)
-        self._require_free(self._manifest.snapshot(), destination)
-        if found.row is None:
-            with suppress(TableAlreadyExists, InvalidInput):
-                self._insert(source, found.path, self._folders.kept(found.path))
-        self._switch(source, destination, found.path)
-        try:
-            require_namespace(self._manifest.snapshot(), destination[:-1])
-        except NamespaceNotFound:
-            self._switch(destination, source, found.path)
-            raise
+        if self._was_renamed(source, destination):
+            self._find_settled(destination)
+            return
+        found = self._find_settled(source)
+        self._require_free(destination)
+        if listed_name(found.path) is None:
+            self._rows.rename(source, destination, found.path)
+        else:
+            self._mover.move(found, destination)
 
     def commit(self, table: Levels, commit: Commit) -> TableInfo:
-        found = self._find(table)
+        self._find_settled(table)
+        found = self._governed(table)
 
         def keep(properties: Mapping[str, str]) -> None:
             if found.row is None:
                 self._folders.keep(found.path, properties)
             else:
-                self._keep_in_row(found, properties)
+                self._rows.keep(table, found.path, properties)
 
-        commit_properties(self._tables, found.path, commit, self._loader.kept(found), keep)
-        return self._info(table)
+        kept = self._loader.kept(found)
+        make = None if found.versions is None else self._managed.maker(found)
+        commit_properties(self._tables, found.path, commit, kept, keep, make)
+        info = self._info(table)
+        if found.versions is not None and info.managed_by != "impl":
+            self._managed.release(table)
+        elif found.versions is None and info.managed_by == "impl":
+            self._governed(table)
+        return info
 
     def _info(self, table: Levels) -> TableInfo:
         info = self.load_table(table)
@@ -138,109 +137,61 @@ class ManifestCatalog(ManifestReads):
 
     def _place(self, table: Levels, location: str | None) -> str:
         require_valid_table(table)
-        snapshot = self._manifest.snapshot()
-        self._require_free(snapshot, table)
+        objects = self._require_free(table)
         if location is None:
-            return self._own_folder(snapshot, table)
+            return self._own_folder(objects, table)
         path = asked_folder(self._storage, location)
-        self._require_unclaimed(snapshot, path)
+        self._rows.require_unclaimed(objects, path)
         if self._folders.state(path) is not FolderState.NOTHING:
             raise InvalidInput(f"Location {location} is not empty. Register the table that lies there instead")
         return path
 
-    def _own_folder(self, snapshot: Snapshot, table: Levels) -> str:
+    def _own_folder(self, objects: Objects, table: Levels) -> str:
         if self._listing and len(table) == 1:
             path = listed_folder(table[0])
-            if snapshot.at(path) is None and self._folders.state(path) is not FolderState.DEREGISTERED:
+            if objects.at(path) is None and self._folders.state(path) is not FolderState.DEREGISTERED:
                 return path
         return hashed_folder(object_id(table))
 
-    def _require_free(self, snapshot: Snapshot, table: Levels) -> None:
-        require_namespace(snapshot, table[:-1])
-        require_free(snapshot, table)
+    def _require_free(self, table: Levels) -> Objects:
+        snapshot = self._manifest.snapshot()
+        require_namespace(snapshot.objects, table[:-1])
+        require_free(snapshot.objects, table)
         if self._lookup(table, snapshot) is not None:
             raise table_exists(table)
-
-    def _require_unclaimed(self, snapshot: Snapshot, path: str) -> None:
-        other = next((each for each in snapshot.locations() if overlap(path, each)), None)
-        if other is None:
-            parts = path.split("/")
-            above = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
-            other = next((each for each in above if self._folders.is_lance(each)), None)
-        if other is not None:
-            raise InvalidInput(
-                f"Location {self._storage.location(path)} overlaps that of another table, "
-                f"{self._storage.location(other)}"
-            )
+        return snapshot.objects
 
     def _taken(self, table: Levels, path: str) -> Conflict | InvalidInput:
         if path == listed_folder(table[-1]):
             return table_exists(table)
         return InvalidInput(f"Location {self._storage.location(path)} was taken by another table meanwhile")
 
-    def _insert(self, table: Levels, path: str, properties: Mapping[str, str]) -> None:
-        def insert(snapshot: Snapshot, rows: KeyedTable) -> None:
-            require_namespace(snapshot, table[:-1])
-            require_free(snapshot, table)
-            self._require_unclaimed(snapshot, path)
-            assert snapshot.state is not None
-            rows.insert(snapshot.state, values(object_id(table), TABLE, path, properties))
+    def _find_settled(self, table: Levels) -> Found:
+        """The table, after a rename that stopped half way was finished."""
+        found = self._find(table)
+        if found.row is not None and (row := self._rows.row(table)) is not None:
+            self._mover.finish(table, row)
+        return found
 
-        self._manifest.change(insert)
-        self._confirm(table, path)
-
-    def _confirm(self, table: Levels, path: str) -> None:
-        """Commits on different rows never conflict, so what they have in common is looked at afterwards."""
-        confirm_parent(self._manifest, table)
-        if len(self._manifest.snapshot().holders(path)) > 1:
-            self._manifest.change(lambda snapshot, rows: delete_row(snapshot, rows, object_id(table)))
-            raise InvalidInput(f"Location {self._storage.location(path)} was taken by another table meanwhile")
+    def _was_renamed(self, source: Levels, destination: Levels) -> bool:
+        row = self._rows.row(destination)
+        return row is not None and len(source) == 1 and row.moved_from == listed_folder(source[0])
 
     def _hide(self, found: Found) -> None:
         marked = self._is_listed(found.path) and self._folders.deregister(found.path)
         if found.row is None:
             # whoever just made it there may have written its row since, and looks at the marker after that
-            for holder in self._manifest.snapshot().holders(found.path):
+            holder = self._rows.holder(found.path)
+            if holder is not None:
                 with suppress(TableNotFound):
-                    self._forget_row(levels(holder), found.path)
+                    self._rows.forget(levels(holder), found.path)
             return
         try:
-            self._forget_row(found.table, found.path)
+            self._rows.forget(found.table, found.path)
         except TableNotFound:
             if marked:
                 self._folders.register(found.path)
             raise
-
-    def _forget_row(self, table: Levels, path: str) -> None:
-        def delete(snapshot: Snapshot, rows: KeyedTable) -> None:
-            self._require_row(snapshot, table, path)
-            delete_row(snapshot, rows, object_id(table))
-
-        self._manifest.change(delete)
-
-    def _switch(self, old: Levels, new: Levels, path: str) -> None:
-        def switch(snapshot: Snapshot, rows: KeyedTable) -> None:
-            require_free(snapshot, new)
-            self._require_row(snapshot, old, path)
-            assert snapshot.state is not None
-            rows.rename(snapshot.state, object_id(old), {"object_id": object_id(new)})
-
-        self._manifest.change(switch)
-
-    def _keep_in_row(self, found: Found, properties: Mapping[str, str]) -> None:
-        def keep(snapshot: Snapshot, rows: KeyedTable) -> None:
-            row = self._require_row(snapshot, found.table, found.path)
-            assert snapshot.state is not None
-            rows.update(snapshot.state, row.object_id, {"metadata": metadata_text(row.metadata, properties)})
-
-        self._manifest.change(keep)
-
-    @staticmethod
-    def _require_row(snapshot: Snapshot, table: Levels, path: str) -> Row:
-        row = snapshot.table(object_id(table))
-        if row is None or row.location != path:
-            raise no_table(table)
-        return row
 
     def _is_listed(self, path: str) -> bool:
         """Whether directory listing would find the folder once no row claims it."""
@@ -250,7 +201,7 @@ class ManifestCatalog(ManifestReads):
         if not self._listing or len(table) != 1 or not is_valid(table):
             return None
         path = listed_folder(table[0])
-        snapshot = self._manifest.snapshot()
-        if snapshot.row(table[0]) is not None or snapshot.at(path) is not None:
+        objects = self._manifest.objects()
+        if objects.row(table[0]) is not None or objects.at(path) is not None:
             return None
         return path if self._folders.state(path) is FolderState.DEREGISTERED else None

@@ -4,39 +4,57 @@ from collections.abc import Hashable, Iterator, Mapping
 from heapq import merge
 from itertools import groupby
 
+from irc_bridge.backends.directory.deregistered import unclaimed
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import listed_folder
 from irc_bridge.backends.directory.loading import Found, Loader, Token
-from irc_bridge.backends.directory.manifest import Manifest, Snapshot, children, folder_of
+from irc_bridge.backends.directory.managed import ManagedVersions
+from irc_bridge.backends.directory.manifest import Manifest, Snapshot
+from irc_bridge.backends.directory.manifest_versions import VersionsInManifest
 from irc_bridge.backends.directory.name_errors import no_namespace, no_table
 from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id
 from irc_bridge.backends.directory.namespaces import require_namespace
+from irc_bridge.backends.directory.objects import Objects, Row, is_impl
 from irc_bridge.backends.directory.paging import page_of
-from irc_bridge.catalog.models import EVERYTHING, History, Levels, Page, PageRequest, TableInfo, Unchanged
+from irc_bridge.backends.directory.table_rows import TableRows
+from irc_bridge.catalog.models import (
+    EVERYTHING,
+    Deregistered,
+    History,
+    Levels,
+    Page,
+    PageRequest,
+    TableInfo,
+    Unchanged,
+)
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.lance_store.version_files import VersionFiles
 
 
-class ManifestReads:
-    def __init__(self, storage: Storage, listing: bool) -> None:
+class ManifestReads(VersionsInManifest):
+    def __init__(self, storage: Storage, listing: bool, manage_versions: bool) -> None:
         self.probes_inline = storage.local
         self._storage = storage
         self._listing = listing
         self._tables = LanceTables(storage)
         self._folders = Folders(storage)
         self._loader = Loader(storage, self._tables, self._folders)
-        self._manifest = Manifest(storage, self._tables)
+        self._versions = VersionFiles(storage, self._tables)
+        self._manifest = Manifest(storage, self._tables, manage_versions)
+        self._managed = ManagedVersions(storage, self._manifest, self._versions)
+        self._rows = TableRows(storage, self._manifest, self._folders)
         self._unclaimed: tuple[object, object, list[str]] = (None, None, [])
 
     def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
-        snapshot = self._manifest.snapshot()
-        require_namespace(snapshot, parent)
-        return page_of(children(snapshot.namespaces, _prefix(parent), page.after), page)
+        objects = self._manifest.objects()
+        require_namespace(objects, parent)
+        return page_of(objects.namespaces(_prefix(parent), page.after), page)
 
     def load_namespace(self, namespace: Levels) -> Mapping[str, str]:
         if not namespace:
             return {}
-        row = self._manifest.snapshot().namespace(object_id(namespace))
+        row = self._manifest.objects().namespace(object_id(namespace))
         if row is None or not is_valid(namespace):
             raise no_namespace(namespace)
         return row.properties
@@ -44,14 +62,14 @@ class ManifestReads:
     def namespace_exists(self, namespace: Levels) -> bool:
         if not namespace:
             return True
-        return is_valid(namespace) and self._manifest.snapshot().namespace(object_id(namespace)) is not None
+        return is_valid(namespace) and self._manifest.objects().namespace(object_id(namespace)) is not None
 
     def list_tables(self, namespace: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
-        snapshot = self._manifest.snapshot()
-        require_namespace(snapshot, namespace)
-        names = children(snapshot.tables, _prefix(namespace), page.after)
+        objects = self._manifest.objects()
+        require_namespace(objects, namespace)
+        names = objects.tables(_prefix(namespace), page.after)
         if not namespace and self._listing:
-            names = self._with_folders(snapshot, names, page.after)
+            names = self._with_folders(objects, names, page.after)
         return page_of(names, page)
 
     def table_exists(self, table: Levels) -> bool:
@@ -61,6 +79,9 @@ class ManifestReads:
         self, table: Levels, history: History = History.ALL, known: Hashable | None = None
     ) -> TableInfo | Unchanged:
         return self._loader.load_found(lambda: self._find(table), history, known)
+
+    def deregistered(self) -> Iterator[Deregistered]:
+        return unclaimed(self._storage, self._folders, self._manifest, self._listing)
 
     def is_current(self, token: Hashable) -> bool:
         return (
@@ -81,32 +102,41 @@ class ManifestReads:
         snapshot = self._manifest.snapshot()
         found = self._lookup(table, snapshot)
         if found is None:
-            require_namespace(snapshot, table[:-1])
+            require_namespace(snapshot.objects, table[:-1])
             raise no_table(table)
+        if found.versions is not None and self._managed.synchronise(table, found.path):
+            return self._find(table)
         return found
 
     def _lookup(self, table: Levels, snapshot: Snapshot) -> Found | None:
         if not table or not is_valid(table):
             return None
-        row = snapshot.table(object_id(table))
+        objects = snapshot.objects
+        row = objects.table(object_id(table))
         if row is not None:
-            return Found(table, folder_of(row), row.properties, snapshot.stamp)
-        if self._listing and len(table) == 1 and snapshot.row(table[0]) is None:
+            return Found(table, row.folder, row.properties, snapshot.stamp, self._rows_of_versions(snapshot, row))
+        if self._listing and len(table) == 1 and objects.row(table[0]) is None:
             path = listed_folder(table[0])
-            if snapshot.at(path) is None and self._folders.state(path) is FolderState.TABLE:
+            if objects.at(path) is None and self._folders.state(path) is FolderState.TABLE:
                 return Found(table, path, None, snapshot.stamp)
         return None
 
-    def _with_folders(self, snapshot: Snapshot, names: Iterator[str], after: str | None) -> Iterator[str]:
-        in_folders = self._folders.tables(self._folders_without_row(snapshot), after)
+    @staticmethod
+    def _rows_of_versions(snapshot: Snapshot, row: Row) -> Mapping[int, Row] | None:
+        versions = snapshot.objects.versions(row.object_id)
+        is_declared_so = snapshot.manages_versions and is_impl(row.properties)
+        return versions if versions or is_declared_so else None
+
+    def _with_folders(self, objects: Objects, names: Iterator[str], after: str | None) -> Iterator[str]:
+        in_folders = self._folders.tables(self._folders_without_row(objects), after)
         return (name for name, _ in groupby(merge(names, in_folders)))
 
-    def _folders_without_row(self, snapshot: Snapshot) -> list[str]:
+    def _folders_without_row(self, objects: Objects) -> list[str]:
         names = self._folders.names()
-        if self._unclaimed[0] is not snapshot.state or self._unclaimed[1] is not names:
-            claimed = set(snapshot.locations())
-            left = [name for name in names if listed_folder(name) not in claimed and snapshot.row(name) is None]
-            self._unclaimed = snapshot.state, names, left
+        if self._unclaimed[0] is not objects or self._unclaimed[1] is not names:
+            free = (name for name in names if objects.row(name) is None)
+            left = [name for name in free if objects.at(listed_folder(name)) is None]
+            self._unclaimed = objects, names, left
         return self._unclaimed[2]
 
 

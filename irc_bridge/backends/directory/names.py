@@ -4,20 +4,20 @@ import re
 
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import InvalidInput
-from irc_bridge.names import dotted
+from irc_bridge.names import DELIMITER as DELIMITER
+from irc_bridge.names import dotted, identifier, levels_of
 
-DELIMITER = "$"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _LONGEST_FILE_NAME = 255
 _HASH_AND_UNDERSCORE = 9
 
 
 def object_id(levels: Levels) -> str:
-    return DELIMITER.join(levels)
+    return identifier(levels)
 
 
 def levels(object_id: str) -> Levels:
-    return tuple(object_id.split(DELIMITER))
+    return levels_of(object_id)
 
 
 def is_valid(levels: Levels) -> bool:

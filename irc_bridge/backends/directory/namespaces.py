@@ -1,34 +1,29 @@
 """Changes to the namespaces of `__manifest`."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import islice
 
-from irc_bridge.backends.directory.manifest import (
-    NAMESPACE,
-    Manifest,
-    Row,
-    Snapshot,
-    children,
-    metadata_text,
-    values,
-)
+from irc_bridge.backends.directory.manifest import Change, Manifest
 from irc_bridge.backends.directory.name_errors import namespace_exists, no_namespace, table_exists
 from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id, require_valid
+from irc_bridge.backends.directory.objects import CREATED_AT, NAMESPACE, Objects, Row, metadata_text
 from irc_bridge.catalog.models import Levels, PropertyChanges
-from irc_bridge.errors import InvalidInput, NamespaceNotEmpty, NamespaceNotFound
-from irc_bridge.lance_store.rows import KeyedTable
+from irc_bridge.errors import InvalidInput, NamespaceNotEmpty
 from irc_bridge.names import dotted
 
 _NAMED = 5
 
 
-def require_namespace(snapshot: Snapshot, namespace: Levels) -> None:
-    if namespace and (not is_valid(namespace) or snapshot.namespace(object_id(namespace)) is None):
+def require_namespace(objects: Objects, namespace: Levels) -> None:
+    if namespace and (not is_valid(namespace) or objects.namespace(object_id(namespace)) is None):
         raise no_namespace(namespace)
 
 
-def require_free(snapshot: Snapshot, levels: Levels) -> None:
-    row = snapshot.row(object_id(levels))
+def require_free(objects: Objects, levels: Levels) -> None:
+    row = objects.row(object_id(levels))
     if row is not None:
         raise namespace_exists(levels) if row.object_type == NAMESPACE else table_exists(levels)
 
@@ -37,51 +32,28 @@ def create_namespace(manifest: Manifest, namespace: Levels, properties: Mapping[
     if not namespace:
         raise namespace_exists(namespace)
     require_valid(namespace, "namespace")
+    _require_settable(properties)
+    metadata = json.dumps({CREATED_AT: datetime.now(UTC).isoformat(), **properties}, ensure_ascii=False)
 
-    def insert(snapshot: Snapshot, table: KeyedTable) -> None:
-        require_namespace(snapshot, namespace[:-1])
-        require_free(snapshot, namespace)
-        assert snapshot.state is not None
-        table.insert(snapshot.state, values(object_id(namespace), NAMESPACE, None, properties))
+    def insert(objects: Objects) -> Change[None]:
+        require_namespace(objects, namespace[:-1])
+        require_free(objects, namespace)
+        return Change(None, put=(Row(object_id(namespace), NAMESPACE, metadata=metadata),))
 
     manifest.change(insert)
-    confirm_parent(manifest, namespace)
-
-
-def confirm_parent(manifest: Manifest, levels: Levels) -> None:
-    """Two commits on different rows never conflict: a parent dropped in between shows only afterwards."""
-    try:
-        require_namespace(manifest.snapshot(), levels[:-1])
-    except NamespaceNotFound:
-        manifest.change(lambda snapshot, table: delete_row(snapshot, table, object_id(levels)))
-        raise
-
-
-def delete_row(snapshot: Snapshot, table: KeyedTable, key: str) -> Row | None:
-    row = snapshot.row(key)
-    if row is not None and snapshot.state is not None:
-        table.delete(snapshot.state, key)
-    return row
 
 
 def drop_namespace(manifest: Manifest, namespace: Levels) -> None:
     if not namespace:
         raise InvalidInput("The root namespace cannot be dropped")
 
-    def delete(snapshot: Snapshot, table: KeyedTable) -> Row:
-        require_namespace(snapshot, namespace)
-        _require_empty(snapshot, namespace)
-        row = delete_row(snapshot, table, object_id(namespace))
-        assert row is not None
-        return row
+    def delete(objects: Objects) -> Change[None]:
+        require_namespace(objects, namespace)
+        _require_empty(objects, namespace)
+        return Change(None, drop=(object_id(namespace),))
 
-    require_namespace(manifest.snapshot(), namespace)
-    row = manifest.change(delete)
-    try:
-        _require_empty(manifest.snapshot(), namespace)
-    except NamespaceNotEmpty:
-        manifest.change(lambda snapshot, table: _restore(snapshot, table, row))
-        raise
+    delete(manifest.objects())
+    manifest.change(delete)
 
 
 def update_properties(
@@ -89,36 +61,35 @@ def update_properties(
 ) -> PropertyChanges:
     if not namespace:
         raise InvalidInput("The root namespace holds no properties")
+    _require_settable(updates)
 
-    def update(snapshot: Snapshot, table: KeyedTable) -> PropertyChanges:
-        row = snapshot.namespace(object_id(namespace))
-        if row is None or snapshot.state is None:
+    def update(objects: Objects) -> Change[PropertyChanges]:
+        row = objects.namespace(object_id(namespace))
+        if row is None:
             raise no_namespace(namespace)
         old = row.properties
         new = {key: value for key, value in {**old, **updates}.items() if key not in removals}
-        if new != old:
-            table.update(snapshot.state, row.object_id, {"metadata": metadata_text(row.metadata, new)})
-        return PropertyChanges(
+        changes = PropertyChanges(
             updated=tuple(updates),
             removed=tuple(sorted(removals & old.keys())),
             missing=tuple(sorted(removals - old.keys())),
         )
+        if new == old:
+            return Change(changes)
+        return Change(changes, put=(replace(row, metadata=metadata_text(row.metadata, new)),))
 
-    require_namespace(manifest.snapshot(), namespace)
+    update(manifest.objects())
     return manifest.change(update)
 
 
-def _restore(snapshot: Snapshot, table: KeyedTable, row: Row) -> None:
-    if snapshot.row(row.object_id) is None and snapshot.state is not None:
-        table.insert(
-            snapshot.state,
-            {"object_id": row.object_id, "object_type": row.object_type, "metadata": row.metadata},
-        )
+def _require_settable(properties: Mapping[str, str]) -> None:
+    if CREATED_AT in properties:
+        raise InvalidInput(f"The property {CREATED_AT} of a namespace is kept by the catalog: leave it out")
 
 
-def _require_empty(snapshot: Snapshot, namespace: Levels) -> None:
+def _require_empty(objects: Objects, namespace: Levels) -> None:
     prefix = object_id(namespace) + DELIMITER
-    held = list(islice(children(snapshot.ids, prefix, None), _NAMED + 1))
-    if held or any(True for _ in snapshot.below(prefix)):
+    held = list(islice(objects.children(prefix), _NAMED + 1))
+    if held or objects.any_below(prefix):
         names = ", ".join(held[:_NAMED]) + (", ..." if len(held) > _NAMED else "")
         raise NamespaceNotEmpty(f"Namespace {dotted(namespace)} is not empty: it holds {names}")

@@ -1,0 +1,68 @@
+"""The version operations in a root with a manifest: rows decide about the tables that they govern."""
+
+from collections.abc import Sequence
+
+from irc_bridge.backends.directory.loading import Found
+from irc_bridge.backends.directory.managed import ManagedVersions
+from irc_bridge.backends.directory.manifest import Manifest
+from irc_bridge.backends.directory.objects import is_impl
+from irc_bridge.backends.directory.versions import VersionsInFiles
+from irc_bridge.catalog.models import History, Levels, NewVersion, Page, TableInfo, VersionRange, VersionRecord
+from irc_bridge.lance_store.tables import LanceTables
+
+
+class VersionsInManifest(VersionsInFiles):
+    _manifest: Manifest
+    _managed: ManagedVersions
+    _tables: LanceTables
+
+    def create_table_versions(self, entries: Sequence[NewVersion]) -> tuple[VersionRecord, ...]:
+        found = {new: self._governed(new.table) for new in entries}
+        governed = [(found[new], new) for new in entries if found[new].versions is not None]
+        made = dict(zip((new for _, new in governed), self._managed.create(governed), strict=True))
+        return tuple(made.get(new) or self._create_version(new) for new in entries)
+
+    def list_table_versions(
+        self, table: Levels, *, descending: bool = True, after: int | None = None, limit: int | None = None
+    ) -> Page[VersionRecord]:
+        found = self._governed(table)
+        if found.versions is None:
+            return self._versions.list(found.path, descending, after, limit)
+        return self._managed.list(found, descending, after, limit)
+
+    def describe_table_version(self, table: Levels, version: int | None = None) -> VersionRecord:
+        found = self._governed(table)
+        if found.versions is None:
+            return self._versions.describe(found.path, version)
+        return self._versions.describe(found.path, self._kept(found, version))
+
+    def delete_table_versions(self, table: Levels, ranges: Sequence[VersionRange], ignore_missing: bool) -> int:
+        found = self._governed(table)
+        if found.versions is None:
+            return super().delete_table_versions(table, ranges, ignore_missing)
+        declare = self._folders.reservation(found.path, {}).put
+        return self._managed.delete(found, ranges, ignore_missing, declare)
+
+    def load_version(self, table: Levels, version: int) -> TableInfo:
+        found = self._find(table)
+        if found.versions is not None:
+            self._kept(found, version)
+        return super().load_version(table, version)
+
+    def _governed(self, table: Levels) -> Found:
+        """The table. One that is changed through its catalog only gets rows for its versions if it has none."""
+        found = self._find(table)
+        if found.row is None or found.versions is not None or not self._manifest.manages_versions():
+            return found
+        content = self._tables.read(found.path, History.REFS)
+        if content is None or not is_impl(content.metadata):
+            return self._find(table)
+        self._managed.adopt(table, found.path)
+        return self._find(table)
+
+    def _kept(self, found: Found, version: int | None) -> int:
+        versions = found.versions or {}
+        wanted = max(versions, default=0) if version is None else version
+        if wanted not in versions:
+            raise self._versions.no_version(found.path, version)
+        return wanted

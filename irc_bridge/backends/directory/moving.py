@@ -1,0 +1,76 @@
+"""A renamed table leaves the folder that directory listing would find it in (seed 002).
+
+    step                                   a crash after it leaves
+    1 the new folder with a MOVING note    a copy that no row names; the next rename to this name removes it
+    2 all files are copied into it         the same
+    3 the row changes name and folder      the new table, and an old folder that its row claims and so hides
+    4 files that came late are copied      the same
+    5 the old folder goes                  a row that claims a folder which is gone
+    6 the row and the note forget it       nothing
+
+After step 3 any change of the table, and the same rename again, finishes the job.
+"""
+
+from irc_bridge.backends.directory.folders import Folders
+from irc_bridge.backends.directory.layout import hashed_folder
+from irc_bridge.backends.directory.loading import Found
+from irc_bridge.backends.directory.name_errors import no_table
+from irc_bridge.backends.directory.names import object_id
+from irc_bridge.backends.directory.objects import Row
+from irc_bridge.backends.directory.table_rows import TableRows
+from irc_bridge.catalog.models import Levels
+from irc_bridge.errors import ConcurrentModification, Conflict, InvalidInput, NotFound
+from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.tables import LanceTables
+
+MOVING = ".irc-bridge-moving"
+
+
+class Mover:
+    def __init__(self, storage: Storage, tables: LanceTables, folders: Folders, rows: TableRows) -> None:
+        self._storage = storage
+        self._tables = tables
+        self._folders = folders
+        self._rows = rows
+
+    def move(self, found: Found, destination: Levels) -> None:
+        old, new = found.path, hashed_folder(object_id(destination))
+        self._remove_unfinished(destination)
+        self._storage.write(f"{new}/{MOVING}", old.encode())
+        try:
+            newest = self._tables.newest(old)
+            self._storage.copy_tree(old, new)
+            after = self._tables.newest(old)
+            if after is None and newest is not None:
+                raise no_table(found.table)
+            if after != newest:
+                raise ConcurrentModification(
+                    f"A version was committed to {self._storage.location(old)} while it was renamed: try again"
+                )
+            without_row = self._folders.kept(old) if found.row is None else None
+            self._rows.move(found.table, destination, old, new, without_row)
+        except (Conflict, NotFound, InvalidInput):
+            self._storage.delete_tree(new, None)
+            raise
+        self._leave(destination, old, new)
+
+    def finish(self, table: Levels, row: Row) -> None:
+        if row.moved_from is not None:
+            self._leave(table, row.moved_from, row.folder)
+
+    def _leave(self, table: Levels, old: str, new: str) -> None:
+        if self._storage.names(old):
+            # who had the table open may have committed until now
+            self._storage.copy_tree(old, new)
+            self._folders.register(new)
+            self._folders.deregister(old)
+            self._folders.remove_deregistered(old)
+        self._tables.forget(old)
+        self._storage.delete(f"{new}/{MOVING}")
+        self._rows.has_moved(table, new)
+
+    def _remove_unfinished(self, destination: Levels) -> None:
+        for folder in self._storage.folders():
+            named = folder[8:] == f"_{object_id(destination)}" and self._rows.holder(folder) is None
+            if named and MOVING in self._storage.names(folder):
+                self._storage.delete_tree(folder, None)

@@ -1,0 +1,115 @@
+"""Changes to the tables of `__manifest`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from irc_bridge.backends.directory.folders import Folders, FolderState
+from irc_bridge.backends.directory.layout import parts_above
+from irc_bridge.backends.directory.manifest import Change, Manifest
+from irc_bridge.backends.directory.name_errors import no_table
+from irc_bridge.backends.directory.names import object_id
+from irc_bridge.backends.directory.namespaces import require_free, require_namespace
+from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text, version_id, with_moved_from
+from irc_bridge.catalog.models import Levels
+from irc_bridge.errors import InvalidInput
+from irc_bridge.lance_store.storage import Storage
+
+
+class TableRows:
+    def __init__(self, storage: Storage, manifest: Manifest, folders: Folders) -> None:
+        self._storage = storage
+        self._manifest = manifest
+        self._folders = folders
+
+    def holder(self, folder: str) -> str | None:
+        """The id of the table that claims a folder."""
+        return self._manifest.objects().at(folder)
+
+    def row(self, table: Levels) -> Row | None:
+        return self._manifest.objects().table(object_id(table))
+
+    def insert(self, table: Levels, path: str, properties: Mapping[str, str]) -> None:
+        row = Row(object_id(table), TABLE, path, metadata_text(None, properties))
+
+        def insert(objects: Objects) -> Change[None]:
+            require_namespace(objects, table[:-1])
+            require_free(objects, table)
+            self.require_unclaimed(objects, path)
+            return Change(None, put=(row,))
+
+        self._manifest.change(insert)
+
+    def forget(self, table: Levels, path: str) -> None:
+        def forget(objects: Objects) -> Change[None]:
+            require_row(objects, table, path)
+            versions = objects.versions(object_id(table)).values()
+            return Change(None, drop=(object_id(table), *(row.object_id for row in versions)))
+
+        self._manifest.change(forget)
+
+    def keep(self, table: Levels, path: str, properties: Mapping[str, str]) -> None:
+        def keep(objects: Objects) -> Change[None]:
+            row = require_row(objects, table, path)
+            return Change(None, put=(replace(row, metadata=metadata_text(row.metadata, properties)),))
+
+        self._manifest.change(keep)
+
+    def rename(self, old: Levels, new: Levels, path: str) -> None:
+        def rename(objects: Objects) -> Change[None]:
+            row = require_row(objects, old, path)
+            _require_place(objects, new)
+            return _renamed(objects, row, replace(row, object_id=object_id(new)))
+
+        self._manifest.change(rename)
+
+    def move(self, old: Levels, new: Levels, path: str, to: str, without_row: Mapping[str, str] | None) -> None:
+        """Renames and leads to another folder; the row remembers the old one. `without_row` holds the properties
+        of a table that had no row."""
+
+        def move(objects: Objects) -> Change[None]:
+            if without_row is None:
+                row = require_row(objects, old, path)
+            elif objects.at(path) is not None or self._folders.state(path) is not FolderState.TABLE:
+                raise no_table(old)
+            else:
+                row = Row("", TABLE, path, metadata_text(None, without_row))
+            _require_place(objects, new)
+            moved = with_moved_from(replace(row, object_id=object_id(new), location=to), path)
+            return _renamed(objects, row, moved)
+
+        self._manifest.change(move)
+
+    def has_moved(self, table: Levels, path: str) -> None:
+        def has_moved(objects: Objects) -> Change[None]:
+            return Change(None, put=(with_moved_from(require_row(objects, table, path), None),))
+
+        self._manifest.change(has_moved)
+
+    def require_unclaimed(self, objects: Objects, path: str) -> None:
+        other = objects.overlapping(path)
+        if other is None:
+            other = next((each for each in parts_above(path) if self._folders.is_lance(each)), None)
+        if other is not None:
+            raise InvalidInput(
+                f"Location {self._storage.location(path)} overlaps that of another table, "
+                f"{self._storage.location(other)}"
+            )
+
+
+def _renamed(objects: Objects, old: Row, new: Row) -> Change[None]:
+    """The rows of its versions go with the table."""
+    versions = objects.versions(old.object_id).items()
+    carried = (replace(row, object_id=version_id(new.object_id, version)) for version, row in versions)
+    return Change(None, put=(new, *carried), drop=(old.object_id, *(row.object_id for _, row in versions)))
+
+
+def _require_place(objects: Objects, table: Levels) -> None:
+    require_namespace(objects, table[:-1])
+    require_free(objects, table)
+
+
+def require_row(objects: Objects, table: Levels, path: str) -> Row:
+    row = objects.table(object_id(table))
+    if row is None or row.location != path:
+        raise no_table(table)
+    return row

@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import click
+
+from irc_bridge.cli.options import config_option, settings_of
+from irc_bridge.cli.output import Output, output_option
+from irc_bridge.errors import InvalidInput
+from irc_bridge.names import dotted
+
+
+@click.command()
+@click.argument("warehouse", required=False)
+@config_option
+@output_option
+def deregistered(warehouse: str | None, config: Path | None, output: Output) -> None:
+    """List tables whose files are there and whose names are gone.
+
+    Register one under its location to bring it back, or drop it with its files. Without WAREHOUSE all of the
+    settings are looked at.
+    """
+    settings = settings_of(config)
+    if warehouse is not None and warehouse not in settings.warehouses:
+        raise InvalidInput(
+            f"There is no warehouse {warehouse}: the settings have {', '.join(settings.warehouses)}"
+        )
+    from irc_bridge.catalog.ports import CanListDeregistered
+    from irc_bridge.cli.backends import open_warehouses
+
+    output.rows(
+        [
+            {"warehouse": each.name, "table": dotted(found.table), "location": found.location}
+            for each in open_warehouses(settings).values()
+            if warehouse in (None, each.name) and isinstance(each.catalog, CanListDeregistered)
+            for found in each.catalog.deregistered()
+        ]
+    )

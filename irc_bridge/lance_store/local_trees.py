@@ -1,0 +1,63 @@
+"""Whole folders of a local disk."""
+
+import errno
+import filecmp
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from uuid import uuid4
+
+STAGED = ".irc-bridge-staged-"
+_NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP}
+
+
+def files_below(folder: str) -> Iterator[str]:
+    """The names of all files, relative to the folder; without those that are being written."""
+    for parent, _, names in os.walk(folder, onerror=_unless_gone, followlinks=True):
+        for name in names:
+            if not name.startswith(STAGED):
+                yield os.path.relpath(f"{parent}/{name}", folder)
+
+
+def copy_files(source: str, target: str) -> None:
+    """As links where the file system has them: Lance never changes a file that it has written."""
+    for name in files_below(source):
+        _copy(f"{source}/{name}", f"{target}/{name}")
+
+
+def _copy(source: str, target: str) -> None:
+    # a cleanup may remove the file meanwhile, and another process the folder, as empty
+    while os.path.exists(source) and not _is_copied(source, target):
+        with suppress(FileNotFoundError):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            staged = f"{os.path.dirname(target)}/{STAGED}{uuid4().hex}"
+            try:
+                _link(os.path.realpath(source), staged)
+                os.replace(staged, target)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(staged)
+
+
+def _is_copied(source: str, target: str) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samefile(source, target) or filecmp.cmp(source, target, shallow=False)
+    return False
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        with open(source, "rb") as old, open(target, "xb") as new:
+            shutil.copyfileobj(old, new)
+            new.flush()
+            os.fsync(new.fileno())
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error

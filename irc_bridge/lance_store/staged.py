@@ -1,0 +1,70 @@
+"""Manifests that a writer staged inside a table, to be made versions of it."""
+
+from dataclasses import dataclass
+
+from irc_bridge.errors import InvalidInput
+from irc_bridge.lance_store.locations import encoded
+from irc_bridge.lance_store.manifests import VERSIONS, Head, head_of, staged_version, version_of
+from irc_bridge.lance_store.storage import FileAttributes, Storage
+
+_DAY_MS = 24 * 60 * 60 * 1000
+_LOOKED_AT = 8
+_SWEEPS = 16
+"""So often the folder is listed while the versions double: what that costs per version stays the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    path: str
+    content: bytes
+    head: Head
+
+
+def staged_path(storage: Storage, table: str, asked: str) -> str:
+    """The path of a staged manifest, whichever way the writer names it."""
+    if asked.startswith(f"{VERSIONS}/"):
+        path: str | None = f"{table}/{asked}"
+    elif "://" in asked:
+        path = storage.path_of(asked)
+    else:
+        # Lance names it from the root of the storage system, without a slash
+        scheme, _, rest = storage.location().partition("://")
+        path = storage.path_of(f"{scheme}://{rest.partition('/')[0]}/{encoded(asked.lstrip('/'))}")
+    if path is None or not path.startswith(f"{table}/") or {"", ".", ".."} & set(path.split("/")):
+        raise InvalidInput(f"The staged manifest {asked} does not lie inside the table {storage.location(table)}")
+    if version_of(path.rpartition("/")[2]) is not None:
+        raise InvalidInput(f"The staged manifest {asked} has the name of a version, not of a staged manifest")
+    return path
+
+
+def read_staged(storage: Storage, path: str, version: int) -> Staged | None:
+    """The staged manifest of that version, None when there is no file."""
+    content = storage.read(path)
+    if content is None:
+        return None
+    location = storage.location(path)
+    try:
+        head = head_of(content)
+    except ValueError as error:
+        raise InvalidInput(f"The staged manifest {location} is not a Lance manifest: {error}") from error
+    if head.version != version:
+        raise InvalidInput(f"The staged manifest {location} is one of version {head.version}, not of {version}")
+    if head.branch is not None:
+        raise InvalidInput(f"The staged manifest {location} belongs to the branch {head.branch}")
+    return Staged(path, content, head)
+
+
+def remove_abandoned(storage: Storage, folder: str, latest: int, made: FileAttributes) -> None:
+    """Staged manifests of versions that others won go when they are a day older than the file just made. One of a
+    later version may still win."""
+    doubled_from = 1 << (latest.bit_length() - 1)
+    if latest % max(1, doubled_from // _SWEEPS):
+        return
+    lost = [
+        (version, name)
+        for name in storage.names(folder)
+        if (version := staged_version(name)) is not None and version <= latest
+    ]
+    for each in storage.attributes(folder, [name for _, name in sorted(lost)[:_LOOKED_AT]]):
+        if each.modified_ms < made.modified_ms - _DAY_MS:
+            storage.delete(f"{folder}/{each.name}")

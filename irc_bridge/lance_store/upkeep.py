@@ -1,0 +1,73 @@
+"""Keeps a table small and fast that is changed row by row. Beside the callers, by the amount of change; safe
+beside other processes, because each step is a Lance commit of its own that gives way to theirs."""
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Literal
+
+import lance
+
+from irc_bridge.errors import BridgeError
+from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
+from irc_bridge.lance_store.tables import LanceTables
+
+_MANY_FRAGMENTS = 32
+_TOO_MANY_FRAGMENTS = 256
+_SMALL_ROWS = 1024
+_LARGE_ROWS = 1024 * 1024
+_MANY_VERSIONS = 500
+_KEPT = timedelta(hours=1)
+"""Longer than a reader follows versions without listing them."""
+
+Indexes = Mapping[str, tuple[str, Literal["BTREE", "BITMAP", "LABEL_LIST"]]]
+"""Column -> name and kind of its index."""
+
+
+class Upkeep:
+    def __init__(self, tables: LanceTables, path: str, location: str, indexes: Indexes) -> None:
+        self._tables = tables
+        self._path = path
+        self._location = location
+        self._indexes = indexes
+        self._working = threading.Lock()
+        self._cleaned = 0
+
+    def index(self) -> None:
+        self._step(self._index)
+
+    def after_change(self, version: int, fragments: int) -> None:
+        """Starts what the table needs, unless this process is at it already."""
+        self._cleaned = self._cleaned or version
+        much = fragments > _MANY_FRAGMENTS or version - self._cleaned > _MANY_VERSIONS
+        if much and self._working.acquire(blocking=False):
+            # not a daemon: the interpreter waits for the commit under way
+            threading.Thread(target=self._work, args=(fragments,), name="manifest upkeep").start()
+
+    def _work(self, fragments: int) -> None:
+        try:
+            rows = _SMALL_ROWS if fragments < _TOO_MANY_FRAGMENTS else _LARGE_ROWS
+            self._step(lambda dataset: dataset.optimize.compact_files(target_rows_per_fragment=rows))
+            self._step(self._index)
+            self._step(self._clean)
+        finally:
+            self._working.release()
+
+    def _step(self, step: Callable[[lance.LanceDataset], object]) -> None:
+        # what loses to another writer is left to the next change
+        with suppress(BridgeError, Missing, Lost), lance_errors(self._location):
+            step(self._tables.open(self._path))
+
+    def _index(self, dataset: lance.LanceDataset) -> None:
+        there = {index.name for index in dataset.describe_indices()}
+        if there:
+            dataset.optimize.optimize_indices()
+        for column, (name, kind) in self._indexes.items():
+            if name not in there:
+                dataset.create_scalar_index(column, kind, name=name)
+
+    def _clean(self, dataset: lance.LanceDataset) -> None:
+        if dataset.version - self._cleaned > _MANY_VERSIONS:
+            dataset.cleanup_old_versions(older_than=_KEPT, error_if_tagged_old_versions=False)
+            self._cleaned = dataset.version

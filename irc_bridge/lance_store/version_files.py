@@ -1,0 +1,224 @@
+"""The versions of a table as the files that they are. Put-if-absent of the final name decides who made one."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from irc_bridge.catalog.models import NewVersion, Page, VersionRange, VersionRecord
+from irc_bridge.errors import (
+    ConcurrentModification,
+    Internal,
+    InvalidInput,
+    NotFound,
+    TableVersionAlreadyExists,
+    TableVersionNotFound,
+)
+from irc_bridge.lance_store.following import forget_hint, hint
+from irc_bridge.lance_store.manifests import VERSIONS, name_of, names_of, version_of
+from irc_bridge.lance_store.ranges import versions_in
+from irc_bridge.lance_store.staged import Staged, read_staged, remove_abandoned, staged_path
+from irc_bridge.lance_store.storage import FileAttributes, FileEntry, Storage
+from irc_bridge.lance_store.tables import LanceTables
+
+StillThere = Callable[[], bool]
+"""Whether the name still leads to the folder. It may raise NotFound."""
+
+
+class VersionFiles:
+    def __init__(self, storage: Storage, tables: LanceTables) -> None:
+        self._storage = storage
+        self._tables = tables
+
+    def finalise(self, path: str, new: NewVersion, still_there: StillThere) -> VersionRecord:
+        """Makes a staged manifest the next version. Who dies before the final name is there leaves a staged file,
+        who dies after that leaves the version with the staged file beside it: a repeat succeeds."""
+        staged_at = staged_path(self._storage, path, new.staged_path)
+        staged = read_staged(self._storage, staged_at, new.version)
+        if staged is None:
+            return self._answered_before(path, new, staged_at)
+        newest = self._tables.newest(path)
+        latest = _number(newest)
+        if new.version > latest + 1:
+            raise ConcurrentModification(
+                f"Version {new.version} is not the next one of {self._storage.location(path)}: "
+                f"its latest version is {latest}"
+            )
+        if new.version <= latest:
+            final = self._made_before(path, new.version, staged)
+        else:
+            final = self._make(path, new, staged, newest, still_there)
+        made = self._attributes(path, final)
+        self._storage.delete(staged.path)
+        remove_abandoned(self._storage, f"{path}/{VERSIONS}", max(latest, new.version), made)
+        return self._record(path, made, staged.head.timestamp_ms)
+
+    def list(self, path: str, descending: bool, after: int | None, limit: int | None) -> Page[VersionRecord]:
+        folder = f"{path}/{VERSIONS}"
+        if limit == 1 and descending and after is None:
+            newest = self._tables.newest(path)
+            names = [newest.name] if newest else []
+            more = self._storage.holds(folder, lambda name: name not in names and version_of(name) is not None)
+        else:
+            by_version = self._names(path)
+            wanted = [
+                each for each in by_version if after is None or (each < after if descending else each > after)
+            ]
+            names = [by_version[each] for each in sorted(wanted, reverse=descending)]
+            more = limit is not None and len(names) > limit
+        found = self._storage.attributes(folder, names[:limit])
+        return Page(tuple(self._record(path, each, each.modified_ms) for each in found), more)
+
+    def describe(self, path: str, version: int | None) -> VersionRecord:
+        """TableVersionNotFound, BrokenTable."""
+        wanted = _number(self._tables.newest(path)) if version is None else version
+        content = self._tables.read_version(path, wanted)
+        if content is None:
+            raise self.no_version(path, version)
+        found = content.versions[0]
+        made = self._attributes(path, found.manifest.rpartition("/")[2])
+        return self._record(path, made, found.timestamp_ms, found.summary)
+
+    def delete(
+        self, path: str, ranges: Sequence[VersionRange], ignore_missing: bool, emptying: Callable[[], object]
+    ) -> int:
+        """The oldest go first: whoever dies on the way leaves the latest. `emptying` is called before all go."""
+        folder = f"{path}/{VERSIONS}"
+        files = sorted((version, name) for name in self._storage.names(folder) if (version := version_of(name)))
+        present = sorted({version for version, _ in files})
+        wanted, missing = versions_in(ranges, present)
+        if missing is not None and not ignore_missing:
+            raise self.no_version(path, missing)
+        left = set(present) - wanted
+        if left and wanted and max(left) > min(wanted):
+            hint(self._storage, folder, max(left))
+        if wanted and not left:
+            emptying()
+        for version, name in files:
+            if version in wanted:
+                self._storage.delete(f"{folder}/{name}")
+        if wanted and not left:
+            forget_hint(self._storage, folder)
+        self._tables.forget(path)
+        return len(wanted)
+
+    def staged(self, path: str, new: NewVersion) -> tuple[str, Staged | None]:
+        """Where the staged manifest lies, and what it says if it does."""
+        at = staged_path(self._storage, path, new.staged_path)
+        return at, read_staged(self._storage, at, new.version)
+
+    def final_name(self, path: str, new: NewVersion) -> str:
+        return _final_name(new, self._tables.newest(path))
+
+    def manifest_of(self, path: str, version: int) -> str | None:
+        entry = self._tables.manifest(path, version)
+        return entry.name if entry else None
+
+    def remove(self, path: str, versions: Iterable[int]) -> None:
+        for name in (name for version in sorted(versions) for name in names_of(version).values()):
+            self._storage.delete(f"{path}/{VERSIONS}/{name}")
+        self._tables.forget(path)
+
+    def no_version(self, path: str, version: int | None) -> TableVersionNotFound:
+        if version is None:
+            return TableVersionNotFound(f"The table at {self._storage.location(path)} has no version yet")
+        return TableVersionNotFound(f"The table at {self._storage.location(path)} has no version {version}")
+
+    def _make(
+        self, path: str, new: NewVersion, staged: Staged, newest: FileEntry | None, still_there: StillThere
+    ) -> str:
+        """The name of the manifest that is now the version."""
+        names = names_of(new.version)
+        final = _final_name(new, newest)
+        other = next(name for name in names.values() if name != final)
+        if self._is_there(path, other) or not self._promote(path, staged, final):
+            if still_there() and (self._is_there(path, final) or self._is_there(path, other)):
+                raise self._exists(path, new.version)
+            raise self._replaced(path, new.version)
+        # the first version may be made under both names at once; each maker looks for the other's
+        both = newest is None and self._is_there(path, other)
+        try:
+            if not both and still_there() and self._is_base(path, newest, staged):
+                return final
+        except NotFound:
+            self._take_back(path, final, staged)
+            raise
+        self._take_back(path, final, staged)
+        raise self._replaced(path, new.version)
+
+    def _promote(self, path: str, staged: Staged, final: str) -> bool:
+        target = f"{path}/{VERSIONS}/{final}"
+        try:
+            return self._storage.promote(staged.path, target)
+        except Internal:
+            # another process made the same version of the same file meanwhile, or the table is gone
+            if self._storage.identity(staged.path) is not None:
+                raise
+            return self._storage.read(target) == staged.content
+
+    def _is_base(self, path: str, newest: FileEntry | None, staged: Staged) -> bool:
+        """Whether the version before is still that of this table, or went because it was old. A drop takes the
+        staged file too."""
+        if newest is None:
+            return True
+        identity = self._storage.identity(f"{path}/{VERSIONS}/{newest.name}")
+        return identity == newest.identity or (
+            identity is None and self._storage.identity(staged.path) is not None
+        )
+
+    def _take_back(self, path: str, final: str, staged: Staged) -> None:
+        """Unless others have built upon it."""
+        latest = _number(self._tables.newest(path))
+        target = f"{path}/{VERSIONS}/{final}"
+        if latest == staged.head.version and self._storage.read(target) == staged.content:
+            self._storage.delete(target)
+        self._tables.forget(path)
+
+    def _made_before(self, path: str, version: int, staged: Staged) -> str:
+        entry = self._tables.manifest(path, version)
+        if entry is None or self._storage.read(f"{path}/{VERSIONS}/{entry.name}") != staged.content:
+            raise self._exists(path, version)
+        return entry.name
+
+    def _answered_before(self, path: str, new: NewVersion, staged_at: str) -> VersionRecord:
+        """Of a call whose answer was lost nothing is left but the version itself."""
+        entry = self._tables.manifest(path, new.version)
+        if entry is None or new.e_tag is None or self._attributes(path, entry.name).e_tag != new.e_tag:
+            raise InvalidInput(f"There is no staged manifest at {self._storage.location(staged_at)}")
+        return self.describe(path, new.version)
+
+    def _exists(self, path: str, version: int) -> TableVersionAlreadyExists:
+        return TableVersionAlreadyExists(
+            f"Version {version} of the table at {self._storage.location(path)} already exists"
+        )
+
+    def _replaced(self, path: str, version: int) -> ConcurrentModification:
+        return ConcurrentModification(
+            f"The table at {self._storage.location(path)} was changed by others while version {version} was made"
+        )
+
+    def _names(self, path: str) -> dict[int, str]:
+        names = self._storage.names(f"{path}/{VERSIONS}")
+        return {version: name for name in names if (version := version_of(name)) is not None}
+
+    def _is_there(self, path: str, name: str) -> bool:
+        return self._storage.identity(f"{path}/{VERSIONS}/{name}") is not None
+
+    def _attributes(self, path: str, name: str) -> FileAttributes:
+        found = self._storage.attributes(f"{path}/{VERSIONS}", [name])
+        if not found:
+            raise self.no_version(path, version_of(name))
+        return found[0]
+
+    def _record(
+        self, path: str, made: FileAttributes, timestamp_ms: int, metadata: Mapping[str, str] | None = None
+    ) -> VersionRecord:
+        version = version_of(made.name)
+        assert version is not None
+        location = self._storage.location(f"{path}/{VERSIONS}/{made.name}")
+        return VersionRecord(version, location, made.size, made.e_tag, timestamp_ms, metadata or {})
+
+
+def _final_name(new: NewVersion, newest: FileEntry | None) -> str:
+    return name_of(new.version, newest.name) if newest else names_of(new.version)[new.naming_scheme or "V2"]
+
+
+def _number(newest: FileEntry | None) -> int:
+    return (version_of(newest.name) or 0) if newest else 0
