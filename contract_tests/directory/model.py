@@ -176,7 +176,8 @@ class Model:
     def register(self, table: Levels, folder: str) -> Loaded:
         files = self.folders.get(folder)
         errors = _not_names(table) + self._not_there(table[:-1]) + self._not_free(table) + _too_long(table)
-        if files is None or files.versions == 0 or self._overlaps_a_row(folder) or self._is_listed(folder):
+        is_table = files is not None and (files.versions > 0 or files.deregistered)
+        if not is_table or self._overlaps_a_row(folder) or self._is_listed(folder):
             errors.append(InvalidInput)
         if not self.manifest and folder != _listed_folder(table):
             errors.append(InvalidInput)

@@ -36,7 +36,7 @@ class Request:
         return NewVersion(table, **asked)
 
 
-class _Listener(LanceNamespace):
+class Listener(LanceNamespace):
     """Answers as if it made the version, and leaves the staged manifest where it is."""
 
     def __init__(self, location: str) -> None:
@@ -64,7 +64,7 @@ def stage(location: str, *ids: int, version: int | None = None, options: Options
     """Rows appended to the table as it was at a version, up to the staged manifest."""
     dataset = lance.dataset(location, version=version, storage_options=dict(options or {}) or None)
     fragments = write_fragments(rows(*ids).cast(dataset.schema), dataset, mode="append")
-    listener = _Listener(location)
+    listener = Listener(location)
     lance.LanceDataset.commit(
         dataset,
         lance.LanceOperation.Append(fragments),
@@ -79,7 +79,7 @@ def stage(location: str, *ids: int, version: int | None = None, options: Options
 
 def stage_first(location: str, *ids: int, options: Options = None, v2_names: bool = True) -> Request:
     """The first version of a declared table, up to the staged manifest."""
-    listener = _Listener(location)
+    listener = Listener(location)
     lance.write_dataset(
         rows(*ids),
         namespace_client=listener,

@@ -1,5 +1,6 @@
 """Manifests as other releases of Lance wrote them, made by hand: read, changed, still good for native Lance."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,10 +32,6 @@ ROWS = [
     {"object_id": "a$t", "object_type": "table", "location": TABLE_FOLDER, "metadata": None},
     {"object_id": "r", "object_type": "table", "location": "r.lance", "metadata": None},
 ]
-VERSION_ROWS = [
-    {"object_id": f"a$t${number:020}", "object_type": "table_version", "location": None, "metadata": "{}"}
-    for number in (1, 2)
-]
 
 
 def manifest_schema(*more: pa.Field, key: dict[str, str] | None = None) -> pa.Schema:
@@ -58,6 +55,13 @@ def write(root: Path, schema: pa.Schema, more: list[dict[str, str | None]] | Non
     return lance.write_dataset(table, root / "__manifest", data_storage_version="2.0")
 
 
+def version_row(root: Path, number: int) -> dict[str, str | None]:
+    """Paths are relative to the root of the object store."""
+    path = f"{root}/{TABLE_FOLDER}/_versions/{2**64 - 1 - number:020}.manifest".removeprefix("/")
+    record = {"manifest_path": path, "manifest_size": 1000, "e_tag": None, "naming_scheme": "V2"}
+    return {"object_id": f"a$t${number:020}", "object_type": "table_version", "metadata": json.dumps(record)}
+
+
 def without_primary_key(root: Path) -> None:
     """Lance 1 and 2."""
     write(root, manifest_schema())
@@ -77,7 +81,8 @@ def with_more_columns(root: Path) -> None:
 
 def with_version_rows(root: Path) -> None:
     """Lance 4 to 7 with the storage of table versions."""
-    manifest = write(root, manifest_schema(key=PRIMARY_KEY), VERSION_ROWS)
+    version_rows = [version_row(root, number) for number in (1, 2)]
+    manifest = write(root, manifest_schema(key=PRIMARY_KEY), version_rows)
     manifest.update_metadata({"table_version_storage_enabled": "true"})
 
 

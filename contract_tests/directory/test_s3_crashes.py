@@ -70,7 +70,7 @@ def assert_whole_or_nothing(root: S3Root, location: str) -> None:
     except ValueError as error:
         assert "not found" in str(error)
     else:
-        assert (table.version, table.count_rows()) == (4, 3)
+        assert (table.version, table.to_table().num_rows) == (4, 3)
 
 
 def test_killed_while_dropping(s3: S3, mode: str) -> None:

@@ -13,6 +13,7 @@ MANY_NAMES = 10_000
 MANY_TABLES = 2_000
 FOLDER_OF = 200
 COLUMNS = 50
+LISTED = 100
 
 TYPES = [pa.int64(), pa.string(), pa.float64(), pa.timestamp("us"), pa.list_(pa.float32(), 16)]
 WIDE = pa.schema([pa.field(f"column_{n}", TYPES[n % len(TYPES)]) for n in range(COLUMNS)])
@@ -57,6 +58,23 @@ def _names(root: Path, count: int) -> None:
     rows += [{**table, "object_id": name, "location": f"00000000_{name}"} for name in names]
     listed = pa.Table.from_pylist(rows, schema=manifest.schema)
     lance.write_dataset(listed, root / "__manifest", mode="overwrite")
+
+
+def declared(root: Path, count: int) -> None:
+    """Declared tables `t0`, `t1` ... in `ns` and LISTED ones in `small`: one from Lance itself, the rest like it."""
+    namespace = DirectoryNamespace(root=str(root), dir_listing_enabled="false")
+    for name in ("ns", "small"):
+        namespace.create_namespace(CreateNamespaceRequest(id=[name]))
+    namespace.declare_table(DeclareTableRequest(id=["ns", "t0"]))
+    manifest = lance.dataset(root / "__manifest")
+    rows = manifest.to_table().to_pylist()
+    (table,) = [row for row in rows if row["object_type"] == "table"]
+    names = [f"ns$t{n}" for n in range(1, count)] + [f"small$t{n}" for n in range(LISTED)]
+    made = [{**table, "object_id": name, "location": f"00000000_{name}"} for name in names]
+    for row in made:
+        shutil.copytree(root / table["location"], root / row["location"])
+    whole = pa.Table.from_pylist(rows + made, schema=manifest.schema)
+    lance.write_dataset(whole, root / "__manifest", mode="overwrite")
 
 
 def _small(path: Path) -> lance.LanceDataset:

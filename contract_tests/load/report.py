@@ -1,5 +1,6 @@
 """The lines of the table that a run prints."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
@@ -30,8 +31,18 @@ def at_most(what: str, figure: float, peer: float, wanted: float) -> Line:
     return Line(what, f"{figure:.3f} ms", f"{peer:.3f} ms", f"{ratio:.2f}", f"<= {wanted}", ratio <= wanted)
 
 
+def slower_at_most(what: str, rate: float, peer: float, wanted: float) -> Line:
+    """How many times slower the rate may be."""
+    ratio = peer / rate
+    return Line(what, f"{rate:,.0f}/s", f"{peer:,.0f}/s", f"{ratio:.2f}", f"<= {wanted}", ratio <= wanted)
+
+
 def beside(what: str, figure: float, peer: float) -> Line:
     return Line(what, f"{figure:.3f} ms", f"{peer:.3f} ms", f"{figure / peer:.2f}", "none")
+
+
+def rate_beside(what: str, rate: float, peer: float) -> Line:
+    return Line(what, f"{rate:,.0f}/s", f"{peer:,.0f}/s", f"{rate / peer:.2f}", "none")
 
 
 def left_out(what: str, reason: str) -> Line:
@@ -50,6 +61,14 @@ def rates(targets: dict[str, Target], connections: int) -> dict[str, Rate]:
         name: Rate(median(rate.per_second for rate in seen), median(rate.p50_ms for rate in seen))
         for name, seen in rounds.items()
     }
+
+
+def rates_of(measures: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Medians of rounds in which each has its turn, after a warm-up."""
+    for measure_once in measures.values():
+        measure_once()
+    seen = [{name: measure_once() for name, measure_once in measures.items()} for _ in range(rounds)]
+    return {name: median(each[name] for each in seen) for name in measures}
 
 
 def table(lines: list[Line]) -> str:

@@ -3,7 +3,7 @@ Locations are those that clients are told."""
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,10 @@ import pyarrow as pa
 from obstore.store import S3Store
 
 from contract_tests.worlds.writer import folder_of, rows
+
+
+def without_manifest(files: Iterable[str]) -> list[str]:
+    return sorted(file for file in files if "__manifest" not in file.split("/"))
 
 
 class Root(ABC):
@@ -51,7 +55,8 @@ class Root(ABC):
 
     @abstractmethod
     def files(self, location: str | None = None) -> list[str]:
-        """What lies below a location, or around the root and in it."""
+        """What lies below a location, or around the root and in it; without the manifest, which changes by itself
+        when it is tidied."""
 
     @abstractmethod
     def exists(self, location: str) -> bool: ...
@@ -87,7 +92,7 @@ class LocalRoot(Root):
     def files(self, location: str | None = None) -> list[str]:
         """Folders too."""
         folder = self.folder.parent if location is None else folder_of(location)
-        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+        return without_manifest(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
     def exists(self, location: str) -> bool:
         return folder_of(location).exists()
@@ -133,7 +138,7 @@ class S3Root(Root):
     def files(self, location: str | None = None) -> list[str]:
         prefix = "" if location is None else self._key(location) + "/"
         listed = (each["path"] for chunk in self._store.list(prefix) for each in chunk)
-        return sorted(path.removeprefix(prefix) for path in listed)
+        return without_manifest(path.removeprefix(prefix) for path in listed)
 
     def exists(self, location: str) -> bool:
         if self.files(location):

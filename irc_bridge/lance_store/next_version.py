@@ -1,8 +1,7 @@
 """Commits that become the very next version of what they started from, or nothing at all. Left to itself Lance
 moves a commit on top of those that came first wherever it sees no conflict."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import lance
 
@@ -10,8 +9,16 @@ from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
 from irc_bridge.lance_store.manifests import VERSIONS, name_of
 from irc_bridge.lance_store.storage import Storage
 
-Make = Callable[[str, str], bool]
-"""Makes the staged manifest at the first path a version, under the second. False when another was first."""
+
+class Decider(Protocol):
+    """Who decides about versions instead of the storage."""
+
+    def latest(self) -> int:
+        """0 when there is none."""
+
+    def make(self, version: int, staged: str, final: str) -> bool:
+        """Makes the staged manifest at the path `staged` a version, under the path `final`. False when another
+        was first."""
 
 
 class _Staging:
@@ -39,10 +46,10 @@ def commit_next(
     dataset: lance.LanceDataset,
     newest: str,
     operation: Any,
-    make: Make | None = None,
+    decider: Decider | None = None,
 ) -> lance.LanceDataset:
     """The dataset after the commit. `newest` is the name of the manifest that `dataset` was opened from. Raises
-    Lost when another commit came first. Put-if-absent decides that, or `make`."""
+    Lost when another commit came first. Put-if-absent decides that, or `decider`."""
     version = dataset.version + 1
     final = name_of(version, newest)
     staging = _Staging(final)
@@ -60,8 +67,11 @@ def commit_next(
     except Missing as error:
         raise Lost(str(error)) from error
     staged = f"{path}/{VERSIONS}/{staging.name}"
-    won = staging.version == version and (make or storage.promote)(staged, f"{path}/{VERSIONS}/{final}")
-    if make is None or not won:
+    target = f"{path}/{VERSIONS}/{final}"
+    won = staging.version == version and (
+        decider.make(version, staged, target) if decider else storage.promote(staged, target)
+    )
+    if decider is None or not won:
         storage.delete(staged)
     if not won:
         raise Lost(f"{storage.location(path)} was changed by another writer")

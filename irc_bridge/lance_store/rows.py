@@ -2,12 +2,13 @@
 that becomes the next version of the state it was decided on, or raises Lost."""
 
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 from irc_bridge.lance_store.failures import Lost, Missing, broken, lance_errors
@@ -15,13 +16,16 @@ from irc_bridge.lance_store.manifests import VERSIONS, name_of, version_of
 from irc_bridge.lance_store.next_version import commit_next
 from irc_bridge.lance_store.storage import FileEntry, Storage
 from irc_bridge.lance_store.tables import LanceTables
-from irc_bridge.lance_store.upkeep import Indexes, Upkeep
 
 ADDRESS = "_rowaddr"
 NEW = -1
 """The address of a row that is not stored yet."""
 _FRAGMENT_BITS = 32
 _STEPS = 64
+_SMALL_ROWS = 1024
+_LARGE_ROWS = 1024 * 1024
+_TOO_MANY_FRAGMENTS = 256
+_FEW = 16
 _LISTED_S = 300
 """How long versions are followed one by one. Far less than the age at which versions are removed, because a gap
 would look like the end."""
@@ -54,22 +58,29 @@ class Put:
     address: int = NEW
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    state: State
+    moved: Mapping[int, int]
+    """The new addresses of rows that had others."""
+    put: Sequence[int]
+    """The addresses of the rows that were stored."""
+    to_fold: int
+    """How many fragments are small."""
+
+
 class RowTable:
-    def __init__(
-        self, storage: Storage, tables: LanceTables, path: str, schema: pa.Schema, indexes: Indexes
-    ) -> None:
+    def __init__(self, storage: Storage, tables: LanceTables, path: str, schema: pa.Schema) -> None:
         self._storage = storage
         self._tables = tables
         self._path = path
         self._folder = f"{path}/{VERSIONS}"
         self._schema = schema
         self._location = storage.location(path)
-        self._upkeep = Upkeep(tables, path, self._location, indexes)
 
-    def create(self) -> None:
-        """Does nothing when there is one."""
-        if self._tables.first_version(self._path, self._schema, {}, data_storage_version="2.2").put():
-            self._upkeep.index()
+    def create(self) -> bool:
+        """False when there is one."""
+        return self._tables.first_version(self._path, self._schema, {}, data_storage_version="2.2").put()
 
     def complete(self, state: State) -> bool:
         """Field metadata that older writers left out is added; True when there was some."""
@@ -108,9 +119,7 @@ class RowTable:
             chosen = state.dataset.get_fragments()
             if fragments is not None:
                 chosen = [each for each in chosen if each.fragment_id in fragments]
-            if not chosen:
-                return pa.schema([*state.dataset.schema, pa.field(ADDRESS, pa.uint64())]).empty_table()
-            return state.dataset.scanner(fragments=chosen, with_row_address=True).to_table()
+            return _rows_of(state.dataset, chosen)
 
     def changed_fragments(self, old: State, new: State) -> tuple[set[int], set[int]]:
         """The ids of the fragments of `old` and of `new` that the other has not, or has with other rows."""
@@ -118,18 +127,26 @@ class RowTable:
             before, after = _fragments(old), _fragments(new)
         return {each for each, _ in before - after}, {each for each, _ in after - before}
 
-    def commit(self, state: State, gone: Iterable[int], put: Sequence[Put]) -> tuple[State, list[int]]:
-        """Removes the rows at the addresses `gone` and stores `put`; the new state and the addresses of `put`."""
+    def commit(self, state: State, gone: Set[int], put: Sequence[Put], fold: bool = False) -> Committed:
+        """Removes the rows at the addresses `gone` and stores `put`. With `fold` the rows of small fragments move
+        into one."""
         with lance_errors(self._location):
             dataset = state.dataset
-            new = write_fragments(self._stored(dataset, put), dataset, mode="append") if put else []
-            operation = _update(dataset, gone, new) if gone else lance.LanceOperation.Append(new)
+            folded = _to_fold(dataset) if fold else []
+            kept = _rows_of(dataset, folded, gone)
+            rows = pa.concat_tables([kept.drop_columns(ADDRESS).cast(dataset.schema), self._stored(dataset, put)])
+            new = write_fragments(rows, dataset, mode="append") if rows.num_rows else []
+            operation = _operation(dataset, gone, folded, new)
             committed = commit_next(self._storage, self._path, dataset, state.manifest.name, operation)
-            after = self._committed(state, committed)
             fragments = [each.fragment_id for each in committed.get_fragments()]
-        self._upkeep.after_change(committed.version, len(fragments))
+            to_fold = len(_to_fold(committed))
         first = max(fragments, default=0) << _FRAGMENT_BITS
-        return after, [first + offset for offset in range(len(put))]
+        return Committed(
+            state=self._committed(state, committed),
+            moved={old: first + offset for offset, old in enumerate(kept[ADDRESS].to_pylist())},
+            put=[first + kept.num_rows + offset for offset in range(len(put))],
+            to_fold=to_fold,
+        )
 
     def update_metadata(self, state: State, values: Mapping[str, str]) -> State:
         """The table's own metadata."""
@@ -170,29 +187,55 @@ class RowTable:
             return State(manifest, self._tables.open(self._path, version_of(manifest.name)), listed)
 
     def _stored(self, dataset: lance.LanceDataset, put: Sequence[Put]) -> pa.Table:
-        old = [self._at(dataset, each.address) if each.address != NEW else {} for each in put]
+        old = self._at(dataset, [each.address for each in put if each.address != NEW])
         schema = dataset.schema
         columns = {
-            name: [each.values.get(name, kept.get(name)) for each, kept in zip(put, old, strict=True)]
-            for name in schema.names
+            name: [each.values.get(name, old[each.address].get(name)) for each in put] for name in schema.names
         }
         return pa.table(columns, schema=schema)
 
     @staticmethod
-    def _at(dataset: lance.LanceDataset, address: int) -> dict[str, Any]:
-        found = dataset.to_table(filter=f"{ADDRESS} = {address}", with_row_address=True).to_pylist()
-        if len(found) != 1:
-            raise Lost(f"The row at {address} is gone")
-        row: dict[str, Any] = found[0]
-        return row
+    def _at(dataset: lance.LanceDataset, addresses: Sequence[int]) -> dict[int, dict[str, Any]]:
+        """The rows at the addresses, and none for those that are new."""
+        rows: dict[int, dict[str, Any]] = {NEW: {}}
+        if addresses:
+            places = {fragment_of(each) for each in addresses}
+            fragments = [each for each in dataset.get_fragments() if each.fragment_id in places]
+            wanted = f"{ADDRESS} IN ({', '.join(map(str, addresses))})" if len(addresses) <= _FEW else None
+            found = dataset.scanner(fragments=fragments, filter=wanted, with_row_address=True).to_table()
+            rows |= {row[ADDRESS]: row for row in found.to_pylist()}
+        if not rows.keys() >= set(addresses):
+            raise Lost("Rows to be changed are gone")
+        return rows
 
 
-def _update(dataset: lance.LanceDataset, gone: Iterable[int], new: list[Any]) -> Any:
+def _rows_of(dataset: lance.LanceDataset, fragments: list[Any], without: Set[int] = frozenset()) -> pa.Table:
+    if not fragments:
+        return pa.schema([*dataset.schema, pa.field(ADDRESS, pa.uint64())]).empty_table()
+    rows = dataset.scanner(fragments=fragments, with_row_address=True).to_table()
+    if without:
+        rows = rows.filter(pc.invert(pc.is_in(rows[ADDRESS], pa.array(without, pa.uint64()))))
+    return rows
+
+
+def _to_fold(dataset: lance.LanceDataset) -> list[Any]:
+    fragments = dataset.get_fragments()
+    small = _SMALL_ROWS if len(fragments) < _TOO_MANY_FRAGMENTS else _LARGE_ROWS
+    return [
+        each for each in fragments if each.physical_rows - each.num_deletions < max(small, each.physical_rows // 2)
+    ]
+
+
+def _operation(dataset: lance.LanceDataset, gone: Set[int], folded: list[Any], new: list[Any]) -> Any:
+    removed = [each.fragment_id for each in folded]
+    elsewhere = [each for each in gone if fragment_of(each) not in removed]
+    if not elsewhere and not removed:
+        return lance.LanceOperation.Append(new)
     offsets: dict[int, list[int]] = {}
-    for address in gone:
+    for address in elsewhere:
         fragment, offset = _place(address)
         offsets.setdefault(fragment, []).append(offset)
-    removed, updated = [], []
+    updated = []
     fragments = {each.fragment_id: each for each in dataset.get_fragments()}
     for fragment, rows in offsets.items():
         left = fragments[fragment].delete_rows(rows)

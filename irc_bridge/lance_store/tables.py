@@ -25,7 +25,7 @@ from irc_bridge.lance_store.manifests import (
     version_of,
     with_metadata,
 )
-from irc_bridge.lance_store.next_version import Make, commit_next
+from irc_bridge.lance_store.next_version import Decider, commit_next
 from irc_bridge.lance_store.schemas import read_schema
 from irc_bridge.lance_store.storage import FileEntry, Storage
 from irc_bridge.lance_store.tags import read_tags
@@ -124,24 +124,23 @@ class LanceTables:
         updates: Mapping[str, str],
         removals: Iterable[str],
         defaults: Mapping[str, str],
-        make: Make | None = None,
+        decider: Decider | None = None,
     ) -> None:
-        """`defaults` are added where the table has no such key. One new version, none when nothing changes; `make`
-        decides about it instead of the storage."""
+        """`defaults` are added where the table has no such key. One new version, none when nothing changes."""
         location = self._storage.location(path)
         for attempt in range(_ATTEMPTS):
             try:
                 with lance_errors(location):
-                    dataset = self.open(path)
+                    dataset = self.open(path, decider.latest() if decider else None)
                     old = dataset.metadata
                     new = {**defaults, **old, **updates}
                     wanted: dict[str, str | None] = {k: v for k, v in new.items() if old.get(k) != v}
                     wanted |= {key: None for key in removals if key in new}
                     wanted = {k: v for k, v in wanted.items() if v is not None or k in old}
-                    if wanted and make is None:
+                    if wanted and decider is None:
                         dataset.update_metadata(wanted)
-                    elif wanted:
-                        self._make_next(path, dataset, wanted, make)
+                    elif wanted and decider is not None:
+                        self._make_next(path, dataset, wanted, decider)
                     return
             except Lost:
                 time.sleep(0.005 * attempt)
@@ -150,14 +149,14 @@ class LanceTables:
         raise CommitFailed(f"Other writers kept committing to {location}: try again")
 
     def _make_next(
-        self, path: str, dataset: lance.LanceDataset, metadata: dict[str, str | None], make: Make | None
+        self, path: str, dataset: lance.LanceDataset, metadata: dict[str, str | None], decider: Decider
     ) -> None:
-        newest = self.newest(path)
-        if newest is None or _number(newest.name) != dataset.version:
+        base = self.manifest(path, dataset.version)
+        if base is None:
             raise Lost(f"{self._storage.location(path)} was changed by another writer")
         updates: Any = lance.LanceOperation.UpdateMap(updates=metadata, replace=False)
         operation = lance.LanceOperation.UpdateConfig(table_metadata_updates=updates)
-        commit_next(self._storage, path, dataset, newest.name, operation, make)
+        commit_next(self._storage, path, dataset, base.name, operation, decider)
 
     def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
         return lance.dataset(

@@ -1,5 +1,5 @@
 """Keeps a table small and fast that is changed row by row. Beside the callers, by the amount of change; safe
-beside other processes, because each step is a Lance commit of its own that gives way to theirs."""
+beside other processes, because each step is a commit of its own that gives way to theirs."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -14,9 +14,6 @@ from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
 from irc_bridge.lance_store.tables import LanceTables
 
 _MANY_FRAGMENTS = 32
-_TOO_MANY_FRAGMENTS = 256
-_SMALL_ROWS = 1024
-_LARGE_ROWS = 1024 * 1024
 _MANY_VERSIONS = 500
 _KEPT = timedelta(hours=1)
 """Longer than a reader follows versions without listing them."""
@@ -26,29 +23,34 @@ Indexes = Mapping[str, tuple[str, Literal["BTREE", "BITMAP", "LABEL_LIST"]]]
 
 
 class Upkeep:
-    def __init__(self, tables: LanceTables, path: str, location: str, indexes: Indexes) -> None:
+    def __init__(
+        self, tables: LanceTables, path: str, location: str, indexes: Indexes, fold: Callable[[], None]
+    ) -> None:
+        """`fold` makes few fragments of many."""
         self._tables = tables
         self._path = path
         self._location = location
         self._indexes = indexes
+        self._fold = fold
         self._working = threading.Lock()
         self._cleaned = 0
 
     def index(self) -> None:
         self._step(self._index)
 
-    def after_change(self, version: int, fragments: int) -> None:
+    def after_change(self, version: int, small_fragments: int) -> None:
         """Starts what the table needs, unless this process is at it already."""
         self._cleaned = self._cleaned or version
-        much = fragments > _MANY_FRAGMENTS or version - self._cleaned > _MANY_VERSIONS
+        much = small_fragments > _MANY_FRAGMENTS or version - self._cleaned > _MANY_VERSIONS
         if much and self._working.acquire(blocking=False):
             # not a daemon: the interpreter waits for the commit under way
-            threading.Thread(target=self._work, args=(fragments,), name="manifest upkeep").start()
+            threading.Thread(target=self._work, args=(small_fragments,), name="manifest upkeep").start()
 
-    def _work(self, fragments: int) -> None:
+    def _work(self, small_fragments: int) -> None:
         try:
-            rows = _SMALL_ROWS if fragments < _TOO_MANY_FRAGMENTS else _LARGE_ROWS
-            self._step(lambda dataset: dataset.optimize.compact_files(target_rows_per_fragment=rows))
+            if small_fragments > _MANY_FRAGMENTS:
+                with suppress(BridgeError, Missing, Lost):
+                    self._fold()
             self._step(self._index)
             self._step(self._clean)
         finally:

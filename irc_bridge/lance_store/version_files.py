@@ -1,6 +1,6 @@
 """The versions of a table as the files that they are. Put-if-absent of the final name decides who made one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from irc_bridge.catalog.models import NewVersion, Page, VersionRange, VersionRecord
 from irc_bridge.errors import (
@@ -80,24 +80,26 @@ class VersionFiles:
         self, path: str, ranges: Sequence[VersionRange], ignore_missing: bool, emptying: Callable[[], object]
     ) -> int:
         """The oldest go first: whoever dies on the way leaves the latest. `emptying` is called before all go."""
-        folder = f"{path}/{VERSIONS}"
-        files = sorted((version, name) for name in self._storage.names(folder) if (version := version_of(name)))
-        present = sorted({version for version, _ in files})
+        present = sorted(self._names(path))
         wanted, missing = versions_in(ranges, present)
         if missing is not None and not ignore_missing:
             raise self.no_version(path, missing)
+        if wanted and len(wanted) == len(present):
+            emptying()
+        self.remove(path, wanted, present)
+        return len(wanted)
+
+    def remove(self, path: str, wanted: Set[int], present: Iterable[int]) -> None:
+        folder = f"{path}/{VERSIONS}"
         left = set(present) - wanted
         if left and wanted and max(left) > min(wanted):
             hint(self._storage, folder, max(left))
-        if wanted and not left:
-            emptying()
-        for version, name in files:
-            if version in wanted:
+        for version in sorted(wanted):
+            for name in names_of(version).values():
                 self._storage.delete(f"{folder}/{name}")
         if wanted and not left:
             forget_hint(self._storage, folder)
         self._tables.forget(path)
-        return len(wanted)
 
     def staged(self, path: str, new: NewVersion) -> tuple[str, Staged | None]:
         """Where the staged manifest lies, and what it says if it does."""
@@ -111,11 +113,6 @@ class VersionFiles:
         entry = self._tables.manifest(path, version)
         return entry.name if entry else None
 
-    def remove(self, path: str, versions: Iterable[int]) -> None:
-        for name in (name for version in sorted(versions) for name in names_of(version).values()):
-            self._storage.delete(f"{path}/{VERSIONS}/{name}")
-        self._tables.forget(path)
-
     def no_version(self, path: str, version: int | None) -> TableVersionNotFound:
         if version is None:
             return TableVersionNotFound(f"The table at {self._storage.location(path)} has no version yet")
@@ -128,7 +125,7 @@ class VersionFiles:
         names = names_of(new.version)
         final = _final_name(new, newest)
         other = next(name for name in names.values() if name != final)
-        if self._is_there(path, other) or not self._promote(path, staged, final):
+        if self._is_there(path, other) or not self.promote(path, staged.path, staged.content, final):
             if still_there() and (self._is_there(path, final) or self._is_there(path, other)):
                 raise self._exists(path, new.version)
             raise self._replaced(path, new.version)
@@ -143,15 +140,21 @@ class VersionFiles:
         self._take_back(path, final, staged)
         raise self._replaced(path, new.version)
 
-    def _promote(self, path: str, staged: Staged, final: str) -> bool:
+    def promote(self, path: str, staged: str, content: bytes, final: str) -> bool:
+        """Gives a staged manifest its final name, False when a file of other content has that."""
         target = f"{path}/{VERSIONS}/{final}"
         try:
-            return self._storage.promote(staged.path, target)
+            return self._storage.promote(staged, target)
         except Internal:
             # another process made the same version of the same file meanwhile, or the table is gone
-            if self._storage.identity(staged.path) is not None:
+            if self._storage.identity(staged) is not None:
                 raise
-            return self._storage.read(target) == staged.content
+            return self._storage.read(target) == content
+
+    def remove_abandoned(self, path: str, latest: int, final: str) -> None:
+        folder = f"{path}/{VERSIONS}"
+        for made in self._storage.attributes(folder, [final]):
+            remove_abandoned(self._storage, folder, latest, made)
 
     def _is_base(self, path: str, newest: FileEntry | None, staged: Staged) -> bool:
         """Whether the version before is still that of this table, or went because it was old. A drop takes the

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 from irc_bridge.catalog.models import TABLE_UUID, Commit, NewTable
-from irc_bridge.lance_store.next_version import Make
+from irc_bridge.lance_store.next_version import Decider
 from irc_bridge.lance_store.tables import LanceTables
 
 Keep = Callable[[Mapping[str, str]], None]
@@ -24,14 +24,15 @@ def commit_properties(
     commit: Commit,
     kept: Mapping[str, str],
     keep: Keep,
-    make: Make | None = None,
+    decider: Decider | None = None,
 ) -> None:
     """`kept` waits for the first version: a declared table changes it, a table with versions moves it into its
     Lance metadata."""
-    if tables.newest(path) is None:
+    has_versions = decider.latest() > 0 if decider else tables.newest(path) is not None
+    if not has_versions:
         changed = {**kept, **commit.set_properties}
         keep({key: value for key, value in changed.items() if key not in commit.remove_properties})
         return
-    tables.update_metadata(path, commit.set_properties, commit.remove_properties, kept, make)
+    tables.update_metadata(path, commit.set_properties, commit.remove_properties, kept, decider)
     if kept:
         keep({})

@@ -21,8 +21,9 @@ def marked(storage: Storage, folders: Folders) -> Iterator[Deregistered]:
 
 def unclaimed(storage: Storage, folders: Folders, manifest: Manifest, listing: bool) -> Iterator[Deregistered]:
     """Folders that no row names. With `listing` those that it finds are tables."""
+    folders_there = sorted(storage.folders())
     objects = manifest.objects()
-    for path in sorted(storage.folders()):
+    for path in folders_there:
         object_id = listed_name(path) or hashed_object_id(path)
         if path == MANIFEST or object_id is None or objects.at(path) is not None:
             continue

@@ -111,7 +111,7 @@ class FolderCatalog(VersionsInFiles):
         require_valid_table(table)
         if self._state(table) is FolderState.TABLE:
             raise table_exists(table)
-        path = registered_folder(self._storage, self._tables, location)
+        path = registered_folder(self._storage, self._tables, self._folders, location)
         if path != listed_folder(table[0]):
             raise InvalidInput(
                 f"Without a manifest a table lies in the folder of its name: {location} is not "

@@ -6,31 +6,34 @@
     3 the staged file gets its final name      the same
     4 the row names the final file             nothing
 
-A table is governed by its rows once it has some, and from its declaration on where that says `managed_by=impl`.
+The next version gets no row before the latest is through step 4, so that one at most is on the way.
 """
 
-import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from irc_bridge.backends.directory.folders import json_object
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest import Change, Manifest
 from irc_bridge.backends.directory.names import object_id
-from irc_bridge.backends.directory.objects import TABLE_VERSION, Objects, Row, version_id
+from irc_bridge.backends.directory.objects import Objects, Row
 from irc_bridge.backends.directory.table_rows import require_row
+from irc_bridge.backends.directory.version_rows import (
+    final_name,
+    record_of,
+    staged_path,
+    staged_row,
+    was_staged_at,
+    with_final_name,
+)
 from irc_bridge.catalog.models import Levels, NewVersion, Page, VersionRange, VersionRecord
 from irc_bridge.errors import (
     BrokenTable,
     ConcurrentModification,
-    Conflict,
     InvalidInput,
     TableVersionAlreadyExists,
 )
-from irc_bridge.lance_store.manifests import VERSIONS, names_of, version_of
-from irc_bridge.lance_store.next_version import Make
+from irc_bridge.lance_store.manifests import VERSIONS
 from irc_bridge.lance_store.ranges import versions_in
 from irc_bridge.lance_store.staged import Staged
 from irc_bridge.lance_store.storage import Storage
@@ -43,11 +46,15 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Entry:
     found: Found
-    new: NewVersion
-    name: str
+    version: int
+    path: str
     """Of the staged manifest."""
     staged: Staged | None
     final: str
+
+    @property
+    def staged_path(self) -> str:
+        return self.path.removeprefix(f"{self.found.path}/")
 
 
 class ManagedVersions:
@@ -63,20 +70,24 @@ class ManagedVersions:
         if len({found.table for found, _ in wanted}) < len(wanted):
             raise InvalidInput("A batch can make one version of a table, not several")
         entries = [self._entry(found, new) for found, new in wanted]
-        self._manifest.change(lambda objects: Change(None, put=tuple(self._new_rows(objects, entries))))
-        for each in entries:
-            self.synchronise(each.found.table, each.found.path)
+        while not self._manifest.change(lambda objects: self._made(objects, entries)):
+            self._synchronise(entries)
+        self._synchronise(entries)
         objects = self._manifest.objects()
-        return tuple(
-            self._record(each.found.path, each.new.version, objects.versions(object_id(each.found.table)))
-            for each in entries
-        )
+        for each in entries:
+            require_row(objects, each.found.table, each.found.path)
+            self._files.remove_abandoned(each.found.path, each.version, each.final)
+        return tuple(self._record(objects, each.found, each.version) for each in entries)
 
     def list(self, found: Found, descending: bool, after: int | None, limit: int | None) -> Page[VersionRecord]:
-        versions = self._manifest.objects().versions(object_id(found.table))
-        follow = [each for each in versions if after is None or (each < after if descending else each > after)]
+        objects = self._manifest.objects()
+        follow = [
+            each
+            for each in objects.versions(object_id(found.table))
+            if after is None or (each < after if descending else each > after)
+        ]
         chosen = sorted(follow, reverse=descending)
-        records = tuple(self._record(found.path, each, versions) for each in chosen[:limit])
+        records = tuple(self._record(objects, found, each) for each in chosen[:limit])
         return Page(records, more=len(records) < len(chosen))
 
     def delete(
@@ -91,106 +102,99 @@ class ManagedVersions:
         wanted, missing = versions_in(ranges, sorted(versions))
         if missing is not None and not ignore_missing:
             raise self._files.no_version(found.path, missing)
-        if wanted >= versions.keys():
+        if wanted and wanted >= versions.keys():
             emptying()
-        self._files.remove(found.path, wanted)
+        self._files.remove(found.path, wanted, versions)
         ids = tuple(versions[each].object_id for each in wanted)
         self._manifest.change(lambda objects: Change(None, drop=tuple(each for each in ids if objects.row(each))))
         return len(wanted)
 
     def synchronise(self, table: Levels, path: str) -> bool:
         """Finishes what a process began that made a version and died. False when there was nothing to do."""
-        versions = self._manifest.objects().versions(object_id(table))
-        latest = max(versions, default=0)
-        name = _name_of(versions[latest]) if latest else ""
-        if not latest or version_of(name) is not None:
+        row = self._pending(table)
+        if row is None:
             return False
-        row = versions[latest]
-        final = _values(row).get("final") or names_of(latest)["V2"]
-        self._finalise(path, name, final)
-        settled = replace(row, metadata=json.dumps({**_values(row), "manifest_path": f"{VERSIONS}/{final}"}))
-        self._manifest.change(lambda objects: Change(None, put=(settled,) if objects.row(row.object_id) else ()))
+        try:
+            self._finalise(path, row)
+        except BrokenTable:
+            if self._pending(table) == row:
+                raise
+            return True
+        self._manifest.change(lambda objects: _settle(objects, row))
         return True
 
-    def maker(self, found: Found) -> Make:
-        """For commits of our own."""
+    def latest(self, found: Found) -> int:
+        return self._latest(self._manifest.objects(), found)
 
-        def make(staged: str, final: str) -> bool:
-            version = version_of(final.rpartition("/")[2])
-            assert version is not None
-            try:
-                self.create([(found, NewVersion(found.table, version, staged.removeprefix(f"{found.path}/")))])
-            except Conflict:
-                return False
-            return True
-
-        return make
-
-    def adopt(self, table: Levels, path: str) -> None:
-        """Rows for the versions that the table has. Looks again, because a version that is made without a row
-        while this goes on counts too."""
-        while added := self._manifest.change(lambda objects: self._adopted(objects, table, path)):
-            log.info("%s: %d versions are now kept in the manifest", dotted(table), added)
-
-    def release(self, table: Levels) -> None:
-        """From here on the files are the versions again."""
-
-        def release(objects: Objects) -> Change[None]:
-            rows = objects.versions(object_id(table)).values()
-            return Change(None, drop=tuple(row.object_id for row in rows))
-
-        self._manifest.change(release)
-
-    def _adopted(self, objects: Objects, table: Levels, path: str) -> Change[int]:
-        require_row(objects, table, path)
-        known = objects.versions(object_id(table))
-        records = self._files.list(path, descending=False, after=max(known, default=0), limit=None).items
-        rows = tuple(
-            _row(table, each.version, each.manifest_path.rpartition("/")[2], each.manifest_size, each.timestamp_ms)
-            for each in records
+    def require_no_stranger(self, found: Found, version: int) -> None:
+        """The place of the next version must be free."""
+        name = self._files.manifest_of(found.path, version)
+        if name is None or self.latest(found) >= version:
+            return
+        message = (
+            f"{self._storage.location(f'{found.path}/{VERSIONS}/{name}')} was written past the catalog: "
+            f"it keeps {dotted(found.table)} from getting its version {version}. Move that file away to go on"
         )
-        return Change(len(rows), put=rows)
+        log.warning(message)
+        raise ConcurrentModification(message)
 
     def _entry(self, found: Found, new: NewVersion) -> _Entry:
         path, staged = self._files.staged(found.path, new)
-        final = self._files.final_name(found.path, new)
-        return _Entry(found, new, path.rpartition("/")[2], staged, final)
+        return _Entry(found, new.version, path, staged, self._files.final_name(found.path, new))
 
-    def _new_rows(self, objects: Objects, entries: Sequence[_Entry]) -> Iterator[Row]:
+    def _made(self, objects: Objects, entries: Sequence[_Entry]) -> Change[bool]:
+        """False when another version must be finished first."""
+        rows = []
         for each in entries:
             require_row(objects, each.found.table, each.found.path)
             versions = objects.versions(object_id(each.found.table))
-            name, version, latest = dotted(each.found.table), each.new.version, max(versions, default=0)
-            if version <= latest:
-                if _values(versions.get(version)).get("staged") != each.name:
-                    raise TableVersionAlreadyExists(f"Version {version} of {name} already exists")
-            elif version > latest + 1:
+            latest = self._latest(objects, each.found)
+            if each.version <= latest:
+                self._require_same(each, versions.get(each.version))
+            elif each.version > latest + 1:
                 raise ConcurrentModification(
-                    f"Version {version} is not the next one of {name}: its latest version is {latest}"
+                    f"Version {each.version} is not the next one of {dotted(each.found.table)}: "
+                    f"its latest version is {latest}"
                 )
+            elif latest and staged_path(versions[latest]) is not None:
+                return Change(False)
             else:
-                yield self._new_row(each)
+                rows.append(self._new_row(each))
+        return Change(True, put=tuple(rows))
+
+    def _require_same(self, entry: _Entry, row: Row | None) -> None:
+        """A repeat of what was done is no error."""
+        if row is not None and was_staged_at(row) == entry.staged_path:
+            return
+        if row is None or was_staged_at(row) or not self._has_content(entry, final_name(row)):
+            name = dotted(entry.found.table)
+            raise TableVersionAlreadyExists(f"Version {entry.version} of {name} already exists")
+
+    def _has_content(self, entry: _Entry, name: str) -> bool:
+        content = entry.staged.content if entry.staged else None
+        return content is not None and self._storage.read(f"{entry.found.path}/{VERSIONS}/{name}") == content
 
     def _new_row(self, entry: _Entry) -> Row:
-        found, version = entry.found, entry.new.version
-        if entry.staged is None:
-            location = self._storage.location(f"{found.path}/{VERSIONS}/{entry.name}")
-            raise InvalidInput(f"There is no staged manifest at {location}")
-        stranger = self._files.manifest_of(found.path, version)
-        if stranger is not None:
-            message = (
-                f"{self._storage.location(f'{found.path}/{VERSIONS}/{stranger}')} was written past the catalog: "
-                f"it keeps {dotted(found.table)} from getting its version {version}. Move that file away to go on"
-            )
-            log.warning(message)
-            raise ConcurrentModification(message)
-        head = entry.staged.head
-        return _row(
-            found.table, version, entry.name, len(entry.staged.content), head.timestamp_ms, entry.name, entry.final
+        # asked again here, because a drop takes it along and the name may be made anew
+        if entry.staged is None or self._storage.identity(entry.path) is None:
+            raise InvalidInput(f"There is no staged manifest at {self._storage.location(entry.path)}")
+        self.require_no_stranger(entry.found, entry.version)
+        head, size = entry.staged.head, len(entry.staged.content)
+        return staged_row(
+            entry.found.table, entry.version, entry.staged_path, size, head.timestamp_ms, entry.final
         )
 
-    def _finalise(self, path: str, name: str, final: str) -> None:
-        staged, target = f"{path}/{VERSIONS}/{name}", f"{path}/{VERSIONS}/{final}"
+    def _synchronise(self, entries: Sequence[_Entry]) -> None:
+        for each in entries:
+            self.synchronise(each.found.table, each.found.path)
+
+    def _pending(self, table: Levels) -> Row | None:
+        versions = self._manifest.objects().versions(object_id(table))
+        row = versions[max(versions)] if versions else None
+        return row if row is not None and staged_path(row) is not None else None
+
+    def _finalise(self, path: str, row: Row) -> None:
+        staged, target = f"{path}/{staged_path(row)}", f"{path}/{VERSIONS}/{final_name(row)}"
         content = self._storage.read(staged)
         if content is None:
             if self._storage.identity(target) is None:
@@ -198,7 +202,7 @@ class ManagedVersions:
                     f"The staged manifest {self._storage.location(staged)} of the latest version is gone. "
                     f"Only this table is affected; restore the file or delete the version."
                 )
-        elif self._storage.promote(staged, target) or self._storage.read(target) == content:
+        elif self._files.promote(path, staged, content, final_name(row)):
             self._storage.delete(staged)
         else:
             raise BrokenTable(
@@ -206,43 +210,39 @@ class ManagedVersions:
                 f"the catalog has made. Only this table is affected; move that file away."
             )
 
-    def _record(self, path: str, version: int, versions: Mapping[int, Row]) -> VersionRecord:
-        if version not in versions:
-            raise self._files.no_version(path, version)
-        row = versions[version]
-        values = _values(row)
-        size, stamp = values.get("manifest_size"), values.get("timestamp_millis")
-        return VersionRecord(
-            version=version,
-            manifest_path=self._storage.location(f"{path}/{VERSIONS}/{_name_of(row)}"),
-            manifest_size=size if isinstance(size, int) else 0,
-            e_tag=values.get("e_tag"),
-            timestamp_ms=stamp if isinstance(stamp, int) else 0,
-        )
+    @staticmethod
+    def _latest(objects: Objects, found: Found) -> int:
+        return max(objects.versions(object_id(found.table)), default=0)
+
+    def _record(self, objects: Objects, found: Found, version: int) -> VersionRecord:
+        row = objects.versions(object_id(found.table)).get(version)
+        if row is None:
+            raise self._files.no_version(found.path, version)
+        return record_of(row, self._storage.location(f"{found.path}/{VERSIONS}"))
 
 
-def _row(
-    table: Levels,
-    version: int,
-    name: str,
-    size: int,
-    timestamp_ms: int,
-    staged: str | None = None,
-    final: str | None = None,
-) -> Row:
-    values = {
-        "manifest_path": f"{VERSIONS}/{name}",
-        "manifest_size": size,
-        "timestamp_millis": timestamp_ms,
-        **({"staged": staged, "final": final} if staged else {}),
-    }
-    return Row(version_id(object_id(table), version), TABLE_VERSION, metadata=json.dumps(values))
+def _settle(objects: Objects, pending: Row) -> Change[None]:
+    row = objects.row(pending.object_id)
+    is_same = row is not None and row.metadata == pending.metadata
+    return Change(None, put=(with_final_name(row),) if row is not None and is_same else ())
 
 
-def _values(row: Row | None) -> dict[str, Any]:
-    return json_object(row.metadata) if row else {}
+@dataclass(frozen=True, slots=True)
+class NextRow:
+    """For commits of our own."""
 
+    versions: ManagedVersions
+    found: Found
 
-def _name_of(row: Row) -> str:
-    """Older Lance wrote longer paths; the file lies among the table's versions all the same."""
-    return str(_values(row).get("manifest_path", "")).rpartition("/")[2]
+    def latest(self) -> int:
+        version = self.versions.latest(self.found)
+        self.versions.require_no_stranger(self.found, version + 1)
+        return version
+
+    def make(self, version: int, staged: str, final: str) -> bool:
+        new = NewVersion(self.found.table, version, staged.removeprefix(f"{self.found.path}/"))
+        try:
+            self.versions.create([(self.found, new)])
+        except TableVersionAlreadyExists:
+            return False
+        return True

@@ -19,7 +19,7 @@ from irc_bridge.lance_store.manifests import VERSIONS
 from irc_bridge.lance_store.rows import ADDRESS, Put, RowTable, State, fragment_of
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
-from irc_bridge.lance_store.upkeep import Indexes
+from irc_bridge.lance_store.upkeep import Indexes, Upkeep
 
 T = TypeVar("T")
 
@@ -58,6 +58,8 @@ class Change(Generic[T]):
     result: T
     put: tuple[Row, ...] = ()
     drop: tuple[str, ...] = ()
+    fold: bool = False
+    """Store the rows of many small fragments together."""
 
 
 Decide = Callable[[Objects], Change[T]]
@@ -76,7 +78,8 @@ class Manifest:
         self._manage_versions = manage_versions
         self._storage = storage
         self._location = storage.location(MANIFEST)
-        self._table = RowTable(storage, tables, MANIFEST, SCHEMA, INDEXES)
+        self._table = RowTable(storage, tables, MANIFEST, SCHEMA)
+        self._upkeep = Upkeep(tables, MANIFEST, self._location, INDEXES, self._fold)
         self._snapshot = Snapshot(None, None, Objects())
         self._reading = threading.Lock()
         self._changing = threading.Lock()
@@ -139,6 +142,7 @@ class Manifest:
         before = self._prepared()
         draft = before.objects.copy()
         touched: set[str] = set()
+        fold = False
         for each in waiting:
             each.result = each.error = None
             try:
@@ -148,24 +152,25 @@ class Manifest:
                 continue
             each.result = change.result
             touched.update(_apply(draft, change))
-        if touched:
-            self._commit(before, draft, sorted(touched))
+            fold = fold or change.fold
+        if touched or fold:
+            self._commit(before, draft, sorted(touched), fold)
 
     def _prepared(self) -> Snapshot:
         snapshot = self.snapshot()
         if snapshot.state is None:
-            self._table.create()
+            if self._table.create():
+                self._upkeep.index()
             snapshot = self.snapshot()
         assert snapshot.state is not None
         flags.require_writable(snapshot.state.metadata, self._location)
-        if not self._completed:
-            changed = self._table.complete(snapshot.state)
-            if self._manage_versions and not snapshot.manages_versions:
-                self._turn_on_management()
-                changed = True
-            self._completed = True
-            if changed:
-                raise Lost("prepared")
+        changed = not self._completed and self._table.complete(snapshot.state)
+        self._completed = True
+        if self._manage_versions and not snapshot.manages_versions:
+            self._turn_on_management()
+            changed = True
+        if changed:
+            raise Lost("prepared")
         return snapshot
 
     def _turn_on_management(self) -> None:
@@ -173,15 +178,21 @@ class Manifest:
         assert state is not None
         self._table.update_metadata(state, flags.managing(state.metadata, self._location))
 
-    def _commit(self, before: Snapshot, draft: Objects, touched: list[str]) -> None:
+    def _fold(self) -> None:
+        self.change(lambda _: Change(None, fold=True))
+
+    def _commit(self, before: Snapshot, draft: Objects, touched: list[str], fold: bool) -> None:
         assert before.state is not None
-        gone = [row.address for each in touched if (row := before.objects.row(each))]
+        gone = {row.address for each in touched if (row := before.objects.row(each))}
         put = [row for each in touched if (row := draft.row(each))]
         stored = [Put(_values(row), row.address) for row in put]
-        state, addresses = self._table.commit(before.state, gone, stored)
-        for row, address in zip(put, addresses, strict=True):
+        done = self._table.commit(before.state, gone, stored, fold)
+        if done.moved:
+            draft.move(done.moved)
+        for row, address in zip(put, done.put, strict=True):
             draft.put(replace(row, address=address))
-        self._snapshot = Snapshot(self._stamp(None, state), state, draft, before.manages_versions)
+        self._snapshot = Snapshot(self._stamp(None, done.state), done.state, draft, before.manages_versions)
+        self._upkeep.after_change(done.state.dataset.version, done.to_fold)
 
     def _fresh(self) -> Snapshot:
         old = self._snapshot

@@ -14,6 +14,7 @@ from irc_bridge.backends.directory.layout import (
     listed_name,
 )
 from irc_bridge.backends.directory.loading import Found
+from irc_bridge.backends.directory.managed import NextRow
 from irc_bridge.backends.directory.manifest_reads import ManifestReads
 from irc_bridge.backends.directory.moving import Mover
 from irc_bridge.backends.directory.name_errors import table_exists
@@ -65,11 +66,11 @@ class ManifestCatalog(ManifestReads):
             with suppress(TableNotFound):
                 self._rows.forget(table, path)
             raise table_exists(table, ", and is being dropped: try again")
-        self._governed(table)
         return self._info(table)
 
     def deregister_table(self, table: Levels) -> None:
-        self._hide(self._find_settled(table))
+        self._find_settled(table)
+        self._hide(self._synchronised(table))
 
     def drop_table(self, table: Levels) -> None:
         path = self._deregistered_folder(table)
@@ -89,13 +90,12 @@ class ManifestCatalog(ManifestReads):
     def register_table(self, table: Levels, location: str) -> TableInfo:
         require_valid_table(table)
         self._require_free(table)
-        path = registered_folder(self._storage, self._tables, location)
+        path = registered_folder(self._storage, self._tables, self._folders, location)
         self._rows.require_unclaimed(self._manifest.objects(), path)
-        if self._is_listed(path) and self._folders.state(path) is FolderState.TABLE:
+        if self._is_visible(path):
             raise InvalidInput(f"Location {location} is the table {listed_name(path)} already")
         self._rows.insert(table, path, {})
         self._folders.register(path)
-        self._governed(table)
         return self._info(table)
 
     def rename_table(self, source: Levels, destination: Levels) -> None:
@@ -103,7 +103,8 @@ class ManifestCatalog(ManifestReads):
         if self._was_renamed(source, destination):
             self._find_settled(destination)
             return
-        found = self._find_settled(source)
+        self._find_settled(source)
+        found = self._synchronised(source)
         self._require_free(destination)
         if listed_name(found.path) is None:
             self._rows.rename(source, destination, found.path)
@@ -121,14 +122,9 @@ class ManifestCatalog(ManifestReads):
                 self._rows.keep(table, found.path, properties)
 
         kept = self._loader.kept(found)
-        make = None if found.versions is None else self._managed.maker(found)
-        commit_properties(self._tables, found.path, commit, kept, keep, make)
-        info = self._info(table)
-        if found.versions is not None and info.managed_by != "impl":
-            self._managed.release(table)
-        elif found.versions is None and info.managed_by == "impl":
-            self._governed(table)
-        return info
+        rows = None if found.versions is None else NextRow(self._managed, found)
+        commit_properties(self._tables, found.path, commit, kept, keep, rows)
+        return self._info(table)
 
     def _info(self, table: Levels) -> TableInfo:
         info = self.load_table(table)
@@ -192,6 +188,12 @@ class ManifestCatalog(ManifestReads):
             if marked:
                 self._folders.register(found.path)
             raise
+
+    def _is_visible(self, path: str) -> bool:
+        """Whether directory listing shows the folder as a table."""
+        name = listed_name(path)
+        found = self._lookup((name,), self._manifest.snapshot()) if name else None
+        return found is not None and found.path == path
 
     def _is_listed(self, path: str) -> bool:
         """Whether directory listing would find the folder once no row claims it."""

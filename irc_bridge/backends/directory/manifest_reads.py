@@ -6,6 +6,7 @@ from itertools import groupby
 
 from irc_bridge.backends.directory.deregistered import unclaimed
 from irc_bridge.backends.directory.folders import Folders, FolderState
+from irc_bridge.backends.directory.governing import Governing, governing_rows
 from irc_bridge.backends.directory.layout import listed_folder
 from irc_bridge.backends.directory.loading import Found, Loader, Token
 from irc_bridge.backends.directory.managed import ManagedVersions
@@ -14,7 +15,7 @@ from irc_bridge.backends.directory.manifest_versions import VersionsInManifest
 from irc_bridge.backends.directory.name_errors import no_namespace, no_table
 from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id
 from irc_bridge.backends.directory.namespaces import require_namespace
-from irc_bridge.backends.directory.objects import Objects, Row, is_impl
+from irc_bridge.backends.directory.objects import Objects
 from irc_bridge.backends.directory.paging import page_of
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import (
@@ -43,6 +44,7 @@ class ManifestReads(VersionsInManifest):
         self._versions = VersionFiles(storage, self._tables)
         self._manifest = Manifest(storage, self._tables, manage_versions)
         self._managed = ManagedVersions(storage, self._manifest, self._versions)
+        self._governing = Governing(self._manifest, self._versions, self._managed)
         self._rows = TableRows(storage, self._manifest, self._folders)
         self._unclaimed: tuple[object, object, list[str]] = (None, None, [])
 
@@ -54,8 +56,8 @@ class ManifestReads(VersionsInManifest):
     def load_namespace(self, namespace: Levels) -> Mapping[str, str]:
         if not namespace:
             return {}
-        row = self._manifest.objects().namespace(object_id(namespace))
-        if row is None or not is_valid(namespace):
+        row = self._manifest.objects().namespace(object_id(namespace)) if is_valid(namespace) else None
+        if row is None:
             raise no_namespace(namespace)
         return row.properties
 
@@ -78,7 +80,10 @@ class ManifestReads(VersionsInManifest):
     def load_table(
         self, table: Levels, history: History = History.ALL, known: Hashable | None = None
     ) -> TableInfo | Unchanged:
-        return self._loader.load_found(lambda: self._find(table), history, known)
+        info = self._loader.load_found(lambda: self._synchronised(table), history, known)
+        if isinstance(info, TableInfo) and self._settled(info, table):
+            return self._loader.load_found(lambda: self._synchronised(table), history, None)
+        return info
 
     def deregistered(self) -> Iterator[Deregistered]:
         return unclaimed(self._storage, self._folders, self._manifest, self._listing)
@@ -104,8 +109,6 @@ class ManifestReads(VersionsInManifest):
         if found is None:
             require_namespace(snapshot.objects, table[:-1])
             raise no_table(table)
-        if found.versions is not None and self._managed.synchronise(table, found.path):
-            return self._find(table)
         return found
 
     def _lookup(self, table: Levels, snapshot: Snapshot) -> Found | None:
@@ -114,18 +117,12 @@ class ManifestReads(VersionsInManifest):
         objects = snapshot.objects
         row = objects.table(object_id(table))
         if row is not None:
-            return Found(table, row.folder, row.properties, snapshot.stamp, self._rows_of_versions(snapshot, row))
+            return Found(table, row.folder, row.properties, snapshot.stamp, governing_rows(snapshot, row))
         if self._listing and len(table) == 1 and objects.row(table[0]) is None:
             path = listed_folder(table[0])
             if objects.at(path) is None and self._folders.state(path) is FolderState.TABLE:
                 return Found(table, path, None, snapshot.stamp)
         return None
-
-    @staticmethod
-    def _rows_of_versions(snapshot: Snapshot, row: Row) -> Mapping[int, Row] | None:
-        versions = snapshot.objects.versions(row.object_id)
-        is_declared_so = snapshot.manages_versions and is_impl(row.properties)
-        return versions if versions or is_declared_so else None
 
     def _with_folders(self, objects: Objects, names: Iterator[str], after: str | None) -> Iterator[str]:
         in_folders = self._folders.tables(self._folders_without_row(objects), after)

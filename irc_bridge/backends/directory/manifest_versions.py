@@ -1,20 +1,34 @@
 """The version operations in a root with a manifest: rows decide about the tables that they govern."""
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
 
+from irc_bridge.backends.directory.governing import Governing
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.managed import ManagedVersions
 from irc_bridge.backends.directory.manifest import Manifest
-from irc_bridge.backends.directory.objects import is_impl
 from irc_bridge.backends.directory.versions import VersionsInFiles
-from irc_bridge.catalog.models import History, Levels, NewVersion, Page, TableInfo, VersionRange, VersionRecord
-from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.catalog.models import (
+    History,
+    Levels,
+    NewVersion,
+    Page,
+    TableInfo,
+    Unchanged,
+    VersionRange,
+    VersionRecord,
+)
 
 
 class VersionsInManifest(VersionsInFiles):
     _manifest: Manifest
     _managed: ManagedVersions
-    _tables: LanceTables
+    _governing: Governing
+
+    @abstractmethod
+    def load_table(
+        self, table: Levels, history: History = History.ALL, known: Hashable | None = None
+    ) -> TableInfo | Unchanged: ...
 
     def create_table_versions(self, entries: Sequence[NewVersion]) -> tuple[VersionRecord, ...]:
         found = {new: self._governed(new.table) for new in entries}
@@ -37,28 +51,41 @@ class VersionsInManifest(VersionsInFiles):
         return self._versions.describe(found.path, self._kept(found, version))
 
     def delete_table_versions(self, table: Levels, ranges: Sequence[VersionRange], ignore_missing: bool) -> int:
-        found = self._governed(table)
+        # a version that cannot be finished can be deleted
+        found = self._find(table)
+        if found.versions is None:
+            found = self._governed(table)
         if found.versions is None:
             return super().delete_table_versions(table, ranges, ignore_missing)
         declare = self._folders.reservation(found.path, {}).put
         return self._managed.delete(found, ranges, ignore_missing, declare)
 
     def load_version(self, table: Levels, version: int) -> TableInfo:
-        found = self._find(table)
+        found = self._synchronised(table)
         if found.versions is not None:
             self._kept(found, version)
         return super().load_version(table, version)
 
-    def _governed(self, table: Levels) -> Found:
-        """The table. One that is changed through its catalog only gets rows for its versions if it has none."""
+    def _synchronised(self, table: Levels) -> Found:
+        """The table, after a version that was made only half was finished."""
         found = self._find(table)
+        while found.versions is not None and self._managed.synchronise(table, found.path):
+            found = self._find(table)
+        return found
+
+    def _governed(self, table: Levels) -> Found:
+        """The table, after it got rows for its versions where it should have some."""
+        found = self._synchronised(table)
         if found.row is None or found.versions is not None or not self._manifest.manages_versions():
             return found
-        content = self._tables.read(found.path, History.REFS)
-        if content is None or not is_impl(content.metadata):
-            return self._find(table)
-        self._managed.adopt(table, found.path)
-        return self._find(table)
+        self.load_table(table, History.REFS)
+        return self._synchronised(table)
+
+    def _settled(self, info: TableInfo, table: Levels) -> bool:
+        return self._manifest.snapshot().manages_versions and self._governing.settle(self._find(table), info)
+
+    def _made_by_file(self, found: Found, version: int) -> bool:
+        return found.versions is None or self._governing.counts(found, version)
 
     def _kept(self, found: Found, version: int | None) -> int:
         versions = found.versions or {}

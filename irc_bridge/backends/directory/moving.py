@@ -14,12 +14,12 @@ After step 3 any change of the table, and the same rename again, finishes the jo
 from irc_bridge.backends.directory.folders import Folders
 from irc_bridge.backends.directory.layout import hashed_folder
 from irc_bridge.backends.directory.loading import Found
-from irc_bridge.backends.directory.name_errors import no_table
+from irc_bridge.backends.directory.name_errors import committed_meanwhile, no_table
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.objects import Row
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import Levels
-from irc_bridge.errors import ConcurrentModification, Conflict, InvalidInput, NotFound
+from irc_bridge.errors import Conflict, InvalidInput, NotFound
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
@@ -38,17 +38,16 @@ class Mover:
         self._remove_unfinished(destination)
         self._storage.write(f"{new}/{MOVING}", old.encode())
         try:
+            versions = self._rows.versions(found.table) if found.versions is None else found.versions.keys()
             newest = self._tables.newest(old)
             self._storage.copy_tree(old, new)
             after = self._tables.newest(old)
             if after is None and newest is not None:
                 raise no_table(found.table)
             if after != newest:
-                raise ConcurrentModification(
-                    f"A version was committed to {self._storage.location(old)} while it was renamed: try again"
-                )
+                raise committed_meanwhile(self._storage.location(old))
             without_row = self._folders.kept(old) if found.row is None else None
-            self._rows.move(found.table, destination, old, new, without_row)
+            self._rows.move(found, destination, new, versions, without_row)
         except (Conflict, NotFound, InvalidInput):
             self._storage.delete_tree(new, None)
             raise

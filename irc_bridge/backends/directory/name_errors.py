@@ -1,7 +1,13 @@
 """The errors of names, in the words that clients look for."""
 
 from irc_bridge.catalog.models import Levels
-from irc_bridge.errors import NamespaceAlreadyExists, NamespaceNotFound, TableAlreadyExists, TableNotFound
+from irc_bridge.errors import (
+    ConcurrentModification,
+    NamespaceAlreadyExists,
+    NamespaceNotFound,
+    TableAlreadyExists,
+    TableNotFound,
+)
 from irc_bridge.names import dotted
 
 
@@ -19,3 +25,7 @@ def table_exists(table: Levels, why: str = "") -> TableAlreadyExists:
 
 def namespace_exists(namespace: Levels) -> NamespaceAlreadyExists:
     return NamespaceAlreadyExists(f"Namespace already exists: {dotted(namespace)}")
+
+
+def committed_meanwhile(location: str) -> ConcurrentModification:
+    return ConcurrentModification(f"A version was committed to {location} while it was renamed: try again")

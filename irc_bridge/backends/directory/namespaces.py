@@ -64,6 +64,7 @@ def update_properties(
     _require_settable(updates)
 
     def update(objects: Objects) -> Change[PropertyChanges]:
+        require_namespace(objects, namespace)
         row = objects.namespace(object_id(namespace))
         if row is None:
             raise no_namespace(namespace)

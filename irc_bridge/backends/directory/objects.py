@@ -62,6 +62,7 @@ class Objects:
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str, Row] = {}
         self._versions: dict[str, dict[int, Row]] = {}
+        self._owned: set[str] = set()
         for row in rows:
             if row.object_type == TABLE_VERSION:
                 self._put_version(row)
@@ -87,8 +88,18 @@ class Objects:
         if row.object_type == TABLE_VERSION:
             self._put_version(row)
             return
-        self.drop(row.object_id)
+        old = self._rows.get(row.object_id)
+        if old is None or (old.object_type, old.folders) != (row.object_type, row.folders):
+            self._add(row)
         self._rows[row.object_id] = row
+
+    def move(self, addresses: Mapping[int, int]) -> None:
+        """Rows that were stored again have new addresses."""
+        for row in [row for row in self.rows() if row.address in addresses]:
+            self.put(replace(row, address=addresses[row.address]))
+
+    def _add(self, row: Row) -> None:
+        self.drop(row.object_id)
         insort(self._ids(row), row.object_id)
         for folder in row.folders:
             self._folders[folder] = row.object_id
@@ -101,7 +112,7 @@ class Objects:
             self._drop_version(object_id)
             return
         ids = self._ids(row)
-        ids.remove(object_id)
+        del ids[bisect_left(ids, object_id)]
         for folder in row.folders:
             if self._folders.get(folder) == object_id:
                 del self._folders[folder]
@@ -162,17 +173,24 @@ class Objects:
 
     def _version(self, object_id: str) -> Row | None:
         table_id, number = version_of_id(object_id)
-        return self._versions[table_id].get(number) if table_id in self._versions else None
+        row = self._versions[table_id].get(number) if table_id in self._versions else None
+        return row if row is not None and row.object_id == object_id else None
 
     def _put_version(self, row: Row) -> None:
         table_id, number = version_of_id(row.object_id)
-        self._versions[table_id] = {**self._versions.get(table_id, {}), number: row}
+        self._own_versions(table_id)[number] = row
 
     def _drop_version(self, object_id: str) -> None:
         table_id, number = version_of_id(object_id)
-        if number in self._versions.get(table_id, {}):
-            left = {each: row for each, row in self._versions[table_id].items() if each != number}
-            self._versions[table_id] = left
+        if self._version(object_id) is not None:
+            del self._own_versions(table_id)[number]
+
+    def _own_versions(self, table_id: str) -> dict[int, Row]:
+        """Those that no copy shares."""
+        if table_id not in self._owned:
+            self._versions[table_id] = dict(self._versions.get(table_id, ()))
+            self._owned.add(table_id)
+        return self._versions[table_id]
 
 
 def _children(ids: list[str], prefix: str, after: str | None) -> Iterator[str]:

@@ -1,5 +1,6 @@
 import re
 
+from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import is_plain
 from irc_bridge.catalog.models import History
 from irc_bridge.errors import BrokenTable, InvalidInput
@@ -9,8 +10,9 @@ from irc_bridge.lance_store.tables import LanceTables
 _MANIFEST = re.compile(r"/_versions/[^/]+\.manifest$")
 
 
-def registered_folder(storage: Storage, tables: LanceTables, location: str) -> str:
-    """The path of the Lance table at a location, which is its root or one of its manifests."""
+def registered_folder(storage: Storage, tables: LanceTables, folders: Folders, location: str) -> str:
+    """The path of the Lance table at a location, which is its root or one of its manifests. One that is only
+    declared is a table when it was deregistered; otherwise somebody may be making it."""
     path = storage.path_of(_MANIFEST.sub("", location).rstrip("/"))
     if path is None or not is_plain(path):
         raise InvalidInput(f"Location {location} is not a folder inside the warehouse root {storage.location()}")
@@ -18,6 +20,6 @@ def registered_folder(storage: Storage, tables: LanceTables, location: str) -> s
         content = tables.read(path, History.REFS)
     except BrokenTable as error:
         raise InvalidInput(f"There is no readable Lance table at {location}: {error.message}") from error
-    if content is None:
+    if content is None and not (folders.is_reserved(path) and folders.state(path) is FolderState.DEREGISTERED):
         raise InvalidInput(f"There is no Lance table at {location}")
     return path

@@ -1,12 +1,13 @@
 """Changes to the tables of `__manifest`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import parts_above
+from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest import Change, Manifest
-from irc_bridge.backends.directory.name_errors import no_table
+from irc_bridge.backends.directory.name_errors import committed_meanwhile, no_table
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.namespaces import require_free, require_namespace
 from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text, version_id, with_moved_from
@@ -27,6 +28,9 @@ class TableRows:
 
     def row(self, table: Levels) -> Row | None:
         return self._manifest.objects().table(object_id(table))
+
+    def versions(self, table: Levels) -> Set[int]:
+        return self._manifest.objects().versions(object_id(table)).keys()
 
     def insert(self, table: Levels, path: str, properties: Mapping[str, str]) -> None:
         row = Row(object_id(table), TABLE, path, metadata_text(None, properties))
@@ -62,17 +66,22 @@ class TableRows:
 
         self._manifest.change(rename)
 
-    def move(self, old: Levels, new: Levels, path: str, to: str, without_row: Mapping[str, str] | None) -> None:
-        """Renames and leads to another folder; the row remembers the old one. `without_row` holds the properties
-        of a table that had no row."""
+    def move(
+        self, found: Found, new: Levels, to: str, versions: Set[int], without_row: Mapping[str, str] | None
+    ) -> None:
+        """Renames and leads to another folder; the row remembers the old one. `versions` are those that it had
+        rows for before its files were copied, `without_row` the properties of a table that had no row itself."""
+        path = found.path
 
         def move(objects: Objects) -> Change[None]:
             if without_row is None:
-                row = require_row(objects, old, path)
+                row = require_row(objects, found.table, path)
             elif objects.at(path) is not None or self._folders.state(path) is not FolderState.TABLE:
-                raise no_table(old)
+                raise no_table(found.table)
             else:
                 row = Row("", TABLE, path, metadata_text(None, without_row))
+            if objects.versions(row.object_id).keys() - versions:
+                raise committed_meanwhile(self._storage.location(path))
             _require_place(objects, new)
             moved = with_moved_from(replace(row, object_id=object_id(new), location=to), path)
             return _renamed(objects, row, moved)

@@ -55,10 +55,14 @@ class VersionsInFiles(ABC):
 
         def still_there() -> bool:
             again = self._find(new.table)
-            is_same = again.path == found.path and again.versions is None
-            return is_same and self._declaration(again, new.version) == before
+            is_same = again.path == found.path and self._declaration(again, new.version) == before
+            return is_same and self._made_by_file(again, new.version)
 
         return self._versions.finalise(found.path, new, still_there)
+
+    def _made_by_file(self, found: Found, version: int) -> bool:
+        """Whether a file makes a version of the table."""
+        return True
 
     def _declaration(self, found: Found, version: int) -> Hashable:
         """What a first version is made for: a table dropped and declared again is another one."""
