@@ -115,7 +115,7 @@ class TestRegister:
     ) -> None:
         location = self.hidden(client, root, place, name)
         folder = root.plain(location)
-        latest, old = (f"_versions/{each}" for each in root.files(f"{location}/_versions"))
+        latest, old = (each for each in root.files(location) if each.endswith(".manifest"))
         asked = {
             "uri": location,
             "path": folder,

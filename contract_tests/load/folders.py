@@ -61,7 +61,7 @@ def _names(root: Path, count: int) -> None:
 
 
 def declared(root: Path, count: int) -> None:
-    """Declared tables `t0`, `t1` ... in `ns` and LISTED ones in `small`: one from Lance itself, the rest like it."""
+    """Declared tables `t0`, `t1` ... in `ns` and LISTED ones in `small`: one by Lance itself, the rest like it."""
     namespace = DirectoryNamespace(root=str(root), dir_listing_enabled="false")
     for name in ("ns", "small"):
         namespace.create_namespace(CreateNamespaceRequest(id=[name]))

@@ -2,7 +2,8 @@
 that becomes the next version of the state it was decided on, or raises Lost."""
 
 import time
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
-from irc_bridge.lance_store.failures import Lost, Missing, broken, lance_errors
+from irc_bridge.errors import BrokenTable, Internal
+from irc_bridge.lance_store.failures import Lost, Missing, first_line, lance_errors
 from irc_bridge.lance_store.manifests import VERSIONS, name_of, version_of
 from irc_bridge.lance_store.next_version import commit_next
 from irc_bridge.lance_store.storage import FileEntry, Storage
@@ -84,7 +86,7 @@ class RowTable:
 
     def complete(self, state: State) -> bool:
         """Field metadata that older writers left out is added; True when there was some."""
-        with lance_errors(self._location):
+        with self._errors():
             stored = {field.name: field.metadata or {} for field in state.dataset.schema}
             missing = {
                 field.name: {key.decode(): value.decode() for key, value in field.metadata.items()}
@@ -111,11 +113,14 @@ class RowTable:
                 return self._open(newest, time.monotonic())
             except Missing:
                 self._tables.forget(self._path)
-        raise broken(self._location, "its versions come and go")
+        raise self.damaged("its versions come and go")
+
+    def forget(self) -> None:
+        self._tables.forget(self._path)
 
     def rows(self, state: State, fragments: Set[int] | None = None) -> pa.Table:
         """All rows with their addresses, or those of some fragments."""
-        with lance_errors(self._location):
+        with self._errors():
             chosen = state.dataset.get_fragments()
             if fragments is not None:
                 chosen = [each for each in chosen if each.fragment_id in fragments]
@@ -123,14 +128,14 @@ class RowTable:
 
     def changed_fragments(self, old: State, new: State) -> tuple[set[int], set[int]]:
         """The ids of the fragments of `old` and of `new` that the other has not, or has with other rows."""
-        with lance_errors(self._location):
+        with self._errors():
             before, after = _fragments(old), _fragments(new)
         return {each for each, _ in before - after}, {each for each, _ in after - before}
 
     def commit(self, state: State, gone: Set[int], put: Sequence[Put], fold: bool = False) -> Committed:
         """Removes the rows at the addresses `gone` and stores `put`. With `fold` the rows of small fragments move
         into one."""
-        with lance_errors(self._location):
+        with self._errors():
             dataset = state.dataset
             folded = _to_fold(dataset) if fold else []
             kept = _rows_of(dataset, folded, gone)
@@ -155,6 +160,19 @@ class RowTable:
         )
         committed = commit_next(self._storage, self._path, state.dataset, state.manifest.name, operation)
         return self._committed(state, committed)
+
+    def damaged(self, why: str) -> Internal:
+        return Internal(
+            f"The table {self._location} cannot be read, and the whole folder with it: {why}. Restore it"
+        )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            with lance_errors(self._location):
+                yield
+        except BrokenTable as error:
+            raise self.damaged(first_line(error.__cause__ or error)) from error
 
     def _committed(self, state: State, dataset: lance.LanceDataset) -> State:
         name = name_of(dataset.version, like=state.manifest.name)
@@ -183,7 +201,7 @@ class RowTable:
         return None
 
     def _open(self, manifest: FileEntry, listed: float) -> State:
-        with lance_errors(self._location):
+        with self._errors():
             return State(manifest, self._tables.open(self._path, version_of(manifest.name)), listed)
 
     def _stored(self, dataset: lance.LanceDataset, put: Sequence[Put]) -> pa.Table:

@@ -14,7 +14,7 @@ from irc_bridge.backends.directory import flags
 from irc_bridge.backends.directory.layout import MANIFEST
 from irc_bridge.backends.directory.objects import Objects, Row
 from irc_bridge.errors import ConcurrentModification
-from irc_bridge.lance_store.failures import Lost
+from irc_bridge.lance_store.failures import Lost, Missing, first_line
 from irc_bridge.lance_store.manifests import VERSIONS
 from irc_bridge.lance_store.rows import ADDRESS, Put, RowTable, State, fragment_of
 from irc_bridge.lance_store.storage import Storage
@@ -24,6 +24,7 @@ from irc_bridge.lance_store.upkeep import Indexes, Upkeep
 T = TypeVar("T")
 
 _ATTEMPTS = 200
+_LOOKS = 3
 
 SCHEMA = pa.schema(
     [
@@ -195,6 +196,17 @@ class Manifest:
         self._upkeep.after_change(done.state.dataset.version, done.to_fold)
 
     def _fresh(self) -> Snapshot:
+        for _ in range(_LOOKS):
+            try:
+                return self._look()
+            except Missing as error:
+                # another process removed the version while it was read
+                missing = error
+                self._snapshot = Snapshot(None, None, Objects())
+                self._table.forget()
+        raise self._table.damaged(first_line(missing)) from missing
+
+    def _look(self) -> Snapshot:
         old = self._snapshot
         stamp = self._storage.folder_stamp(f"{MANIFEST}/{VERSIONS}") if self._storage.local else None
         state = self._table.latest(old.state)

@@ -31,6 +31,8 @@ class VersionsInManifest(VersionsInFiles):
     ) -> TableInfo | Unchanged: ...
 
     def create_table_versions(self, entries: Sequence[NewVersion]) -> tuple[VersionRecord, ...]:
+        if not self._manifest.manages_versions():
+            return super().create_table_versions(entries)
         found = {new: self._governed(new.table) for new in entries}
         governed = [(found[new], new) for new in entries if found[new].versions is not None]
         made = dict(zip((new for _, new in governed), self._managed.create(governed), strict=True))

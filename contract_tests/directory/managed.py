@@ -1,0 +1,87 @@
+"""Roots that manage table versions: how tests open them, look into them, and write to them with pylance."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lance
+import pyarrow as pa
+
+from contract_tests.directory.opened import MODES, Directory, load, path_of
+from contract_tests.directory.staging import Request, ThroughPort, stage
+from irc_bridge.backends.directory import open_directory
+from irc_bridge.catalog.models import Levels, TableInfo
+
+T = TypeVar("T")
+
+MANAGED = ["compat", "v2"]
+FLAG = "table_version_management"
+WRITER_FLAGS = "lance.namespace.manifest.writer_feature_flags"
+
+
+def open_managed(mode: str, root: Path) -> Directory:
+    return open_directory(  # type: ignore[return-value]
+        str(root), **MODES[mode], table_version_management=True
+    )
+
+
+def manifest(root: Path) -> lance.LanceDataset:
+    return lance.dataset(root / "__manifest")
+
+
+def rows_of(root: Path, kind: str) -> dict[str, dict[str, Any]]:
+    """object_id -> metadata. An id that is there twice fails."""
+    found = [row for row in manifest(root).to_table().to_pylist() if row["object_type"] == kind]
+    rows = {row["object_id"]: json.loads(row["metadata"] or "{}") for row in found}
+    assert len(rows) == len(found)
+    return rows
+
+
+def version_rows(root: Path) -> dict[str, dict[str, Any]]:
+    return rows_of(root, "table_version")
+
+
+def ids_of(table: str, numbers: range | list[int]) -> set[str]:
+    return {f"{table}${number}" for number in numbers}
+
+
+def staged(info: TableInfo) -> list[Path]:
+    return sorted(Path(path_of(info), "_versions").glob("*.manifest-*"))
+
+
+def final_file(info: TableInfo, version: int) -> Path:
+    return Path(path_of(info), "_versions", f"{2**64 - 1 - version:020}.manifest")
+
+
+def make(catalog: Directory, table: Levels, *ids: int) -> Request:
+    """One more version, of what the catalog says is the latest."""
+    info = load(catalog, table)
+    asked = stage(info.location, *ids, version=info.versions[-1].version)
+    catalog.create_table_versions([asked.entry(table)])
+    return asked
+
+
+class Namespace(ThroughPort):
+    """Each call in a thread of its own: Lance is not called by one that it waits for."""
+
+    def _call(self, call: Callable[[Any], T], request: Any) -> T:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(call, dict(request)).result()
+
+    def describe_table(self, request: Any) -> Any:
+        return self._call(super().describe_table, request)
+
+    def list_table_versions(self, request: Any) -> Any:
+        return self._call(super().list_table_versions, request)
+
+    def describe_table_version(self, request: Any) -> Any:
+        return self._call(super().describe_table_version, request)
+
+    def create_table_version(self, request: Any) -> Any:
+        return self._call(super().create_table_version, request)
+
+
+def append_managed(catalog: Directory, table: Levels, data: pa.Table) -> lance.LanceDataset:
+    return lance.write_dataset(data, namespace_client=Namespace(catalog), table_id=list(table), mode="append")
