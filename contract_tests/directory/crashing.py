@@ -47,7 +47,7 @@ def _run(change: Change, mode: str, root: Path, allowed: int) -> None:
     for name in ("makedirs", "link", "replace", "rename", "unlink", "rmdir"):
         steps.watch(os, name)
     steps.watch(shutil, "rmtree")
-    for name in ("create", "commit"):
+    for name in ("create", "commit", "update_metadata"):
         steps.watch(RowTable, name)
     change(catalog)
 

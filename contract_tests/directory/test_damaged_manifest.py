@@ -30,7 +30,7 @@ def test_the_error_names_the_folder(root: Path, mode: str, damage: object) -> No
         with pytest.raises(Internal) as raised:
             ask(catalog)
         assert f"file://{root}/__manifest" in raised.value.message
-        assert "Restore it" in raised.value.message
+        assert "restore its files" in raised.value.message
         assert "Only this table" not in raised.value.message
     assert sorted(root.rglob("*")) == files
 

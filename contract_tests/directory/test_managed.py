@@ -295,7 +295,14 @@ class TestDelete:
         assert catalog.delete_table_versions(T, [VersionRange(1, 3), VersionRange(4, 5)], False) == 3
         assert set(version_rows(root)) == ids_of("ns$t", [3, 5, 6])
         assert versions(load(catalog, T)) == [3, 5, 6] == sorted(numbers(catalog))
-        assert [final_file(table, each).exists() for each in range(1, 7)] == [False, False, True, False, True, True]
+        assert [final_file(table, each).exists() for each in range(1, 7)] == [
+            False,
+            False,
+            True,
+            False,
+            True,
+            True,
+        ]
         with pytest.raises(TableVersionNotFound, match="4"):
             catalog.delete_table_versions(T, [VersionRange(3, 5)], ignore_missing=False)
         assert catalog.delete_table_versions(T, [VersionRange(1, 4)], ignore_missing=True) == 1

@@ -19,7 +19,17 @@ from contract_tests.directory.managed import (
     staged,
     version_rows,
 )
-from contract_tests.directory.opened import Directory, load, new_table, open_in, path_of, rows, versions
+from contract_tests.directory.opened import (
+    Directory,
+    declared,
+    load,
+    names,
+    new_table,
+    open_in,
+    path_of,
+    rows,
+    versions,
+)
 from contract_tests.directory.staging import stage
 from irc_bridge.catalog.models import Commit, Levels, NewVersion
 from irc_bridge.errors import (
@@ -190,7 +200,9 @@ class TestBatches:
     @staticmethod
     def state(root: Path) -> tuple[object, ...]:
         files = sorted(
-            str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and "__manifest" not in path.parts
+            str(path.relative_to(root))
+            for path in root.rglob("*")
+            if path.is_file() and "__manifest" not in path.parts
         )
         return files, version_rows(root)
 
@@ -209,7 +221,9 @@ class TestBatches:
 
 def staged_rows(root: Path, table: Levels) -> list[str]:
     prefix = "$".join(table) + "$"
-    return [key for key, row in version_rows(root).items() if key.startswith(prefix) and "-" in row["manifest_path"]]
+    return [
+        key for key, row in version_rows(root).items() if key.startswith(prefix) and "-" in row["manifest_path"]
+    ]
 
 
 def batches(root: Path, tables: list[Levels], who: int) -> list[tuple[list[Levels], int]]:
@@ -284,7 +298,10 @@ def test_renamed_beside_writers(processes: Executor, root: Path) -> None:
     assert versions(info) == list(range(1, len(ids_in(info.location)) + 2))
     assert len(ids_in(info.location)) >= made
     assert set(version_rows(root)) == ids_of("u", [each.version for each in info.versions])
-    assert sorted(path.name for path in root.iterdir()) == ["__manifest", Path(path_of(info)).name]
+    assert names(catalog) == ["u"]
+    # who wrote to the old folder without asking may have left data there, but nothing of the rename is left
+    assert {path.name for path in root.iterdir()} <= {"__manifest", "t.lance", Path(path_of(info)).name}
+    assert not list(root.glob("*/.irc-bridge-moving"))
 
 
 def commit_until_gone(root: Path, who: int) -> int:
@@ -323,9 +340,7 @@ class TestGroupCommit:
 
         with ThreadPoolExecutor(64) as threads:
             answers = list(threads.map(create, range(64)))
-        assert answers == [
-            "TableAlreadyExists" if number % 8 == 0 else str(number) for number in range(64)
-        ]
+        assert answers == ["TableAlreadyExists" if number % 8 == 0 else str(number) for number in range(64)]
         made = [f"t{number}" for number in range(64) if number % 8]
         assert sorted([*made, "taken"]) == list(catalog.list_tables(("ns",)).items)
         assert lance.dataset(root / "__manifest").version - before < len(made) // 2
@@ -340,15 +355,15 @@ class TestGroupCommit:
         assert len(manifest.get_fragments()) < 80
         indexes = {index.name for index in manifest.describe_indices()}
         assert indexes == {"object_id_btree", "object_type_bitmap", "base_objects_label_list"}
-        assert sorted(manifest.to_table()["object_id"].to_pylist()) == sorted(["ns", *(f"ns${name}" for name in made)])
+        assert sorted(manifest.to_table()["object_id"].to_pylist()) == sorted(
+            ["ns", *(f"ns${name}" for name in made)]
+        )
         for name in (made[0], made[-1]):
             assert manifest.to_table(filter=f"object_id = 'ns${name}'").num_rows == 1
         assert list(catalog.list_tables(("ns",)).items) == made
 
 
 def declare_many(root: Path, who: int, count: int) -> list[str]:
-    from contract_tests.directory.opened import declared
-
     catalog = open_in("v2", root)
     for number in range(count):
         catalog.create_table(("ns", f"t{who}-{number:03}"), declared())

@@ -81,7 +81,11 @@ MANIFEST = World(
     "dir_listing_enabled = false\n",
     {"folders as tables": "without directory listing a folder is no table until it is registered"},
 )
-LOCAL_WORLDS = [COMPATIBLE, LISTING, MANIFEST]
+VERSIONS = [
+    replace(world, name=f"{world.name}-versions", settings=f"{world.settings}table_version_management = true\n")
+    for world in (COMPATIBLE, MANIFEST)
+]
+LOCAL_WORLDS = [COMPATIBLE, LISTING, MANIFEST, *VERSIONS]
 S3_WORLDS = [replace(world, name=f"{world.name}-s3", on_s3=True) for world in LOCAL_WORLDS]
 WORLDS = [*LOCAL_WORLDS, *S3_WORLDS]
 

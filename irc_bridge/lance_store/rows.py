@@ -163,7 +163,8 @@ class RowTable:
 
     def damaged(self, why: str) -> Internal:
         return Internal(
-            f"The table {self._location} cannot be read, and the whole folder with it: {why}. Restore it"
+            f"{self._location} cannot be read or changed: {why}. Every name of the root is kept there: "
+            f"restore its files if they are damaged"
         )
 
     @contextmanager

@@ -73,11 +73,7 @@ class ManagedVersions:
         while not self._manifest.change(lambda objects: self._made(objects, entries)):
             self._synchronise(entries)
         self._synchronise(entries)
-        objects = self._manifest.objects()
-        for each in entries:
-            require_row(objects, each.found.table, each.found.path)
-            self._files.remove_abandoned(each.found.path, each.version, each.final)
-        return tuple(self._record(objects, each.found, each.version) for each in entries)
+        return tuple(map(self._answer, entries))
 
     def list(self, found: Found, descending: bool, after: int | None, limit: int | None) -> Page[VersionRecord]:
         objects = self._manifest.objects()
@@ -183,6 +179,15 @@ class ManagedVersions:
         return staged_row(
             entry.found.table, entry.version, entry.staged_path, size, head.timestamp_ms, entry.final
         )
+
+    def _answer(self, entry: _Entry) -> VersionRecord:
+        found, objects = entry.found, self._manifest.objects()
+        require_row(objects, found.table, found.path)
+        self._files.remove_abandoned(found.path, entry.version, entry.final)
+        if not objects.versions(object_id(found.table)) and self._has_content(entry, entry.final):
+            # meanwhile the files became the versions
+            return self._files.describe(found.path, entry.version)
+        return self._record(objects, found, entry.version)
 
     def _synchronise(self, entries: Sequence[_Entry]) -> None:
         for each in entries:

@@ -49,7 +49,7 @@ class Mover:
             without_row = self._folders.kept(old) if found.row is None else None
             self._rows.move(found, destination, new, versions, without_row)
         except (Conflict, NotFound, InvalidInput):
-            self._storage.delete_tree(new, None)
+            self._storage.delete_tree(new, MOVING)
             raise
         self._leave(destination, old, new)
 
@@ -72,4 +72,4 @@ class Mover:
         for folder in self._storage.folders():
             named = folder[8:] == f"_{object_id(destination)}" and self._rows.holder(folder) is None
             if named and MOVING in self._storage.names(folder):
-                self._storage.delete_tree(folder, None)
+                self._storage.delete_tree(folder, MOVING)
