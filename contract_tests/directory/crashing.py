@@ -11,7 +11,14 @@ from typing import Any
 from contract_tests.directory.opened import Directory, open_in
 
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["contract_tests.directory.opened"])
+_PROCESSES.set_forkserver_preload(
+    [
+        "pytest",
+        "contract_tests.directory.staging",
+        "irc_bridge.backends.directory.manifest_catalog",
+        "irc_bridge.lance_store.local_storage",
+    ]
+)
 
 Change = Callable[[Directory], object]
 

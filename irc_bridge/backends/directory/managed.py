@@ -240,6 +240,8 @@ class NextRow:
     found: Found
 
     def latest(self) -> int:
+        while self.versions.synchronise(self.found.table, self.found.path):
+            pass
         version = self.versions.latest(self.found)
         self.versions.require_no_stranger(self.found, version + 1)
         return version
