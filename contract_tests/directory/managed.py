@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 
 from contract_tests.directory.opened import MODES, Directory, load, path_of
-from contract_tests.directory.staging import Request, ThroughPort, stage
+from contract_tests.directory.staging import Options, Request, ThroughPort, stage
 from irc_bridge.backends.directory import open_directory
 from irc_bridge.catalog.models import Levels, TableInfo
 
@@ -21,9 +21,14 @@ FLAG = "table_version_management"
 WRITER_FLAGS = "lance.namespace.manifest.writer_feature_flags"
 
 
-def open_managed(mode: str, root: Path) -> Directory:
+def open_managed(mode: str, root: Path | str, **options: str) -> Directory:
+    flags = MODES[mode]
     return open_directory(  # type: ignore[return-value]
-        str(root), **MODES[mode], table_version_management=True
+        str(root),
+        manifest_enabled=flags["manifest_enabled"],
+        dir_listing_enabled=flags["dir_listing_enabled"],
+        table_version_management=True,
+        storage_options=options,
     )
 
 
@@ -83,5 +88,13 @@ class Namespace(ThroughPort):
         return self._call(super().create_table_version, request)
 
 
-def append_managed(catalog: Directory, table: Levels, data: pa.Table) -> lance.LanceDataset:
-    return lance.write_dataset(data, namespace_client=Namespace(catalog), table_id=list(table), mode="append")
+def append_managed(
+    catalog: Directory, table: Levels, data: pa.Table, options: Options = None
+) -> lance.LanceDataset:
+    return lance.write_dataset(
+        data,
+        namespace_client=Namespace(catalog, options),
+        table_id=list(table),
+        mode="append",
+        storage_options=dict(options or {}) or None,
+    )

@@ -39,8 +39,8 @@ def list_namespaces(catalog: Directory) -> object:
     return catalog.list_namespaces(())
 
 
-def change(catalog: Directory) -> object:
-    return catalog.create_namespace(("b",), {})
+def change(catalog: Directory) -> None:
+    catalog.create_namespace(("b",), {})
 
 
 def make_a_table(catalog: Directory) -> object:

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
@@ -220,7 +221,7 @@ class TestRead:
     def test_a_half_made_version_is_finished_by_whoever_looks(
         self, catalog: Directory, table: TableInfo, root: Path, mode: str
     ) -> None:
-        looks = [
+        looks: list[Callable[[Directory], object]] = [
             lambda catalog: versions(load(catalog, T)),
             lambda catalog: versions(load(catalog, T, History.REFS)),
             lambda catalog: catalog.describe_table_version(T).version,
@@ -243,7 +244,9 @@ class TestRead:
         row = late._managed._pending(T)  # type: ignore[attr-defined]
         load(catalog, T)
         path = Path(path_of(table)).name
-        late._managed._finalise(path, row)  # type: ignore[attr-defined]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(late._managed), "_pending", lambda *_: row)  # type: ignore[attr-defined]
+            late._managed.synchronise(T, path)  # type: ignore[attr-defined]
         assert versions(load(late, T)) == [1, 2]
         assert staged(table) == []
 

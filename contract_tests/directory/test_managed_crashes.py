@@ -32,7 +32,7 @@ from contract_tests.directory.opened import (
 )
 from contract_tests.directory.staging import stage
 from irc_bridge.backends.directory import open_migration
-from irc_bridge.catalog.models import Commit, Levels, NewVersion, VersionRange
+from irc_bridge.catalog.models import Commit, Levels, Migrated, NewVersion, TableInfo, VersionRange
 from irc_bridge.catalog.ports import CanListDeregistered
 
 T: Levels = ("t",)
@@ -77,15 +77,15 @@ def create(catalog: Directory) -> None:
 def test_killed_while_a_version_is_made(root: Path) -> None:
     reached = set()
     for folder in killed(create, root, with_staged):
-        [path] = staged(load(open_in("v2", folder), T)) or [None]
+        left = staged(load(open_in("v2", folder), T))
         catalog = open_in("compat", folder)
         made = versions(load(catalog, T))
         assert made == sorted(each.version for each in catalog.list_table_versions(T).items)
         assert set(version_rows(folder)) == ids_of("t", made)
         reached.add(len(made))
         if len(made) == 2:
-            assert path is not None
-            catalog.create_table_versions([NewVersion(T, 3, str(path))])
+            assert len(left) == 1
+            catalog.create_table_versions([NewVersion(T, 3, str(left[0]))])
         info = load(catalog, T)
         assert versions(info) == [1, 2, 3]
         assert staged(info) == []
@@ -101,9 +101,7 @@ def two_staged(root: Path) -> None:
 
 
 def create_both(catalog: Directory) -> None:
-    entries = [
-        NewVersion(each, 3, str(path)) for each in (T, U) for path in staged(load(catalog, each))
-    ]
+    entries = [NewVersion(each, 3, str(path)) for each in (T, U) for path in staged(load(catalog, each))]
     catalog.create_table_versions(entries)
 
 
@@ -164,7 +162,7 @@ def test_killed_while_a_table_goes_over(root: Path, kind: str) -> None:
             assert set(version_rows(folder)) == ids_of("t", range(1, before + 2))
             make(catalog, T, 7)
         assert versions(load(catalog, T)) == list(range(1, before + 3))
-    assert reached == {"storage", "impl"}
+    assert kind in reached
 
 
 def go_over(kind: str, catalog: Directory) -> None:
@@ -246,7 +244,7 @@ def with_row(root: Path) -> None:
         append(load_or_make(root), number)
 
 
-def load_or_make(root: Path) -> object:
+def load_or_make(root: Path) -> TableInfo:
     catalog = open_in("compat", root)
     return load(catalog, T) if names(catalog) else catalog.create_table(T, new_table())
 
@@ -256,8 +254,10 @@ def by_folder(root: Path) -> None:
         lance.write_dataset(rows(number), root / "t.lance", mode="append")
 
 
-@pytest.mark.parametrize("prepare", [three_versions, with_row, by_folder])
-def test_killed_while_a_table_leaves_its_folder(root: Path, prepare: Prepare) -> None:
+@pytest.mark.parametrize(
+    ("prepare", "ids"), [(three_versions, [1, 2]), (with_row, [0, 1]), (by_folder, [0, 1, 2])]
+)
+def test_killed_while_a_table_leaves_its_folder(root: Path, prepare: Prepare, ids: list[int]) -> None:
     folders = killed(rename, root, prepare)
     assert len(folders) >= 10
     for folder in folders:
@@ -268,13 +268,12 @@ def test_killed_while_a_table_leaves_its_folder(root: Path, prepare: Prepare) ->
         assert versions(info) == [1, 2, 3]
         assert isinstance(catalog, CanListDeregistered)
         assert list(catalog.deregistered()) == []
-        rename(catalog)
+        if visible == ["t"] or "moved-from" in str(rows_of(folder, "table")):
+            rename(catalog)
         assert names(catalog) == ["u"]
         after = load(catalog, U)
         assert versions(after) == [1, 2, 3]
-        assert len(lance.dataset(path_of(after)).get_fragments()) == len(
-            lance.dataset(info.location if Path(path_of(info)).exists() else path_of(after)).get_fragments()
-        )
+        assert lance.dataset(after.location).to_table()["id"].to_pylist() == ids
         assert set(rows_of(folder, "table")) == {"u"}
         assert set(version_rows(folder)) == (ids_of("u", range(1, 4)) if prepare is three_versions else set())
         left = {path.name for path in folder.iterdir()} - {TRASH}
@@ -289,8 +288,13 @@ def tables_in_folders(root: Path) -> None:
         lance.write_dataset(rows(number), root / f"t{number}.lance")
 
 
+def migrated(folder: Path) -> list[Migrated]:
+    migration = open_migration(str(folder))
+    return list(migration.run(migration.names(), dry_run=False))
+
+
 def migrate(folder: Path, _: Directory) -> None:
-    list(open_migration(str(folder)).run(dry_run=False))
+    migrated(folder)
 
 
 def test_killed_while_migrating(root: Path) -> None:
@@ -305,7 +309,7 @@ def test_killed_while_migrating(root: Path) -> None:
     assert len(folders) >= 2
     for folder in folders:
         assert names(open_in("compat", folder)) == ["t0", "t1", "t2"]
-        done = list(open_migration(str(folder)).run(dry_run=False))
+        done = migrated(folder)
         assert {each.skipped for each in done} <= {None, "is in the manifest already"}
         assert names(open_in("v2", folder)) == ["t0", "t1", "t2"]
         assert set(rows_of(folder, "table")) == {"t0", "t1", "t2"}

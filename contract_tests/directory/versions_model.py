@@ -9,8 +9,6 @@ from contract_tests.directory.model_rules import (
     Files,
     Loaded,
     Manifest,
-    Refused,
-    Row,
     Staged,
     is_impl,
     refuse,
@@ -117,11 +115,12 @@ class VersionsModel(Model):
         return [self.recorded(each.table, each.version) for each in entries]
 
     def delete_versions(self, table: Levels, ranges: Sequence[VersionRange], ignore_missing: bool) -> int:
+        no_range = any(0 <= each.end <= each.start for each in ranges)
+        refuse(self._not_found(table) + ([InvalidInput] if no_range else []))
         files = self.files_of(table)
         there = files.versions.keys()
         asked: set[int] = set()
         for each in ranges:
-            refuse([InvalidInput] if 0 <= each.end <= each.start else [])
             start = each.start or min(there, default=1)
             asked.update(range(start, each.end) if each.end >= 0 else (one for one in there if one >= start))
         refuse([TableVersionNotFound] if asked - there and not ignore_missing else [])

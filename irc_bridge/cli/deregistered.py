@@ -3,7 +3,7 @@ from pathlib import Path
 import click
 
 from irc_bridge.cli.options import config_option, settings_of
-from irc_bridge.cli.output import Output, output_option
+from irc_bridge.cli.output import Output, note, output_option
 from irc_bridge.errors import InvalidInput
 from irc_bridge.names import dotted
 
@@ -26,11 +26,12 @@ def deregistered(warehouse: str | None, config: Path | None, output: Output) -> 
     from irc_bridge.catalog.ports import CanListDeregistered
     from irc_bridge.cli.backends import open_warehouses
 
-    output.rows(
-        [
-            {"warehouse": each.name, "table": dotted(found.table), "location": found.location}
-            for each in open_warehouses(settings).values()
-            if warehouse in (None, each.name) and isinstance(each.catalog, CanListDeregistered)
-            for found in each.catalog.deregistered()
-        ]
-    )
+    rows = [
+        {"warehouse": each.name, "table": dotted(found.table), "location": found.location}
+        for each in open_warehouses(settings).values()
+        if warehouse in (None, each.name) and isinstance(each.catalog, CanListDeregistered)
+        for found in each.catalog.deregistered()
+    ]
+    output.rows(rows)
+    if not rows:
+        note("No table is deregistered")

@@ -28,7 +28,8 @@ def migrate(root: str, dry_run: bool, config: Path | None, output: Output) -> No
     from irc_bridge.cli.backends import migration_of
 
     migration = migration_of(root, settings)
-    done = list(_with_progress(migration.run(dry_run), len(migration.names())))
+    names = migration.names()
+    done = list(_with_progress(migration.run(names, dry_run), len(names)))
     registered = sum(each.skipped is None for each in done)
     outcome = "would be registered" if dry_run else "registered"
     output.rows(
@@ -42,7 +43,10 @@ def migrate(root: str, dry_run: bool, config: Path | None, output: Output) -> No
             for each in done
         ]
     )
-    note(f"{registered} {outcome}, {len(done) - registered} skipped")
+    if not names:
+        note(f"There is no table in {root}: no folder there has a name that ends with .lance")
+    else:
+        note(f"{registered} {outcome}, {len(done) - registered} skipped")
 
 
 def _with_progress(done: "Iterable[Migrated]", total: int) -> "Iterator[Migrated]":

@@ -18,12 +18,14 @@ class Output(Protocol):
 
 class TextOutput:
     def rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        if not rows:
+            return
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False)
-        for name in rows[0] if rows else ():
+        for name in rows[0]:
             table.add_column(name.upper(), no_wrap=not sys.stdout.isatty(), overflow="fold")
         for row in rows:
             table.add_row(*(Text(_plain(value)) for value in row.values()))

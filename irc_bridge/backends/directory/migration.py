@@ -4,12 +4,12 @@ can be stopped at any time, run again, and run beside servers."""
 from collections.abc import Iterator, Sequence
 
 from irc_bridge.backends.directory.folders import Folders, FolderState
-from irc_bridge.backends.directory.layout import listed_folder
+from irc_bridge.backends.directory.layout import listed_folder, listed_name
 from irc_bridge.backends.directory.manifest import Change, Manifest
 from irc_bridge.backends.directory.names import require_valid_table
 from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text
 from irc_bridge.catalog.models import Migrated
-from irc_bridge.errors import BridgeError
+from irc_bridge.errors import BridgeError, InvalidInput
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
@@ -25,11 +25,14 @@ class Migration:
 
     def names(self) -> list[str]:
         """Of all folders that look like tables."""
-        return self._folders.names()
+        self._storage.check()
+        if self._storage.local and self._storage.identity("") is None:
+            raise InvalidInput(f"There is no folder {self._storage.location()}")
+        return sorted(name for folder in self._storage.folders() if (name := listed_name(folder)) is not None)
 
-    def run(self, dry_run: bool) -> Iterator[Migrated]:
+    def run(self, all_names: Sequence[str], dry_run: bool) -> Iterator[Migrated]:
         """What becomes of each of them, in their order."""
-        for names in _batches(self.names()):
+        for names in _batches(all_names):
             reasons = {name: self._why_not(self._manifest.objects(), name) for name in names}
             wanted = [name for name in names if reasons[name] is None]
             if wanted and not dry_run:

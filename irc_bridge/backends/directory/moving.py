@@ -71,5 +71,7 @@ class Mover:
     def _remove_unfinished(self, destination: Levels) -> None:
         for folder in self._storage.folders():
             named = folder[8:] == f"_{object_id(destination)}" and self._rows.holder(folder) is None
-            if named and MOVING in self._storage.names(folder):
-                self._storage.delete_tree(folder, MOVING)
+            names = self._storage.names(folder) if named else ()
+            # an empty one was not even begun
+            if named and (MOVING in names or not names):
+                self._storage.delete_tree(folder, MOVING if names else None)
