@@ -30,6 +30,9 @@ def test_every_command_runs(command: list[str], run: Run, tmp_path: Path) -> Non
         case ["irc-bridge", "serve", root]:
             with Server(root, "--port", "0", cwd=tmp_path) as server:
                 assert "warehouse main" in server.wait_for(lambda line: "warehouse" in line)
+        case ["irc-bridge", "migrate", folder, *_]:
+            (tmp_path / folder).mkdir()
+            assert run(*command[1:]).returncode == 0
         case ["irc-bridge", *arguments]:
             assert run(*arguments).returncode == 0
         case _:

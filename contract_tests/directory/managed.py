@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import lance
 import pyarrow as pa
+import pytest
 
 from contract_tests.directory.opened import MODES, Directory, load, path_of
 from contract_tests.directory.staging import Options, Request, ThroughPort, stage
@@ -98,3 +99,14 @@ def append_managed(
         mode="append",
         storage_options=dict(options or {}) or None,
     )
+
+
+def numbers(catalog: Directory, table: Levels, **asked: object) -> list[int]:
+    return [each.version for each in catalog.list_table_versions(table, **asked).items]  # type: ignore[arg-type]
+
+
+def half_made(catalog: Directory, table: Levels, asked: Request) -> None:
+    """As a process leaves it that dies right after the row."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(catalog._managed), "synchronise", lambda *_: False)  # type: ignore[attr-defined]
+        catalog.create_table_versions([asked.entry(table)])

@@ -1,7 +1,5 @@
 """Versions that rows of the manifest make: what the seeds say of each operation."""
 
-import logging
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,12 +7,13 @@ import lance
 import pytest
 
 from contract_tests.directory.managed import (
-    FLAG,
     MANAGED,
     append_managed,
     final_file,
+    half_made,
     ids_of,
     make,
+    numbers,
     open_managed,
     staged,
     version_rows,
@@ -31,13 +30,12 @@ from contract_tests.directory.opened import (
     rows,
     versions,
 )
-from contract_tests.directory.staging import Request, stage, stage_first
+from contract_tests.directory.staging import stage, stage_first
 from irc_bridge.catalog.models import Commit, History, Levels, TableInfo, VersionRange
 from irc_bridge.errors import (
     BrokenTable,
     ConcurrentModification,
     InvalidInput,
-    TableNotFound,
     TableVersionAlreadyExists,
     TableVersionNotFound,
 )
@@ -63,10 +61,6 @@ def catalog(root: Path, mode: str) -> Directory:
 @pytest.fixture
 def table(catalog: Directory) -> TableInfo:
     return catalog.create_table(T, new_table(managed_by="impl"))
-
-
-def numbers(catalog: Directory, table: Levels = T, **asked: object) -> list[int]:
-    return [each.version for each in catalog.list_table_versions(table, **asked).items]  # type: ignore[arg-type]
 
 
 class TestCreate:
@@ -191,14 +185,14 @@ class TestRead:
     def test_lists_and_pages(self, catalog: Directory, table: TableInfo) -> None:
         for number in range(4):
             make(catalog, T, number)
-        assert numbers(catalog) == [5, 4, 3, 2, 1]
-        assert numbers(catalog, descending=False) == [1, 2, 3, 4, 5]
+        assert numbers(catalog, T) == [5, 4, 3, 2, 1]
+        assert numbers(catalog, T, descending=False) == [1, 2, 3, 4, 5]
         page = catalog.list_table_versions(T, limit=2)
         assert ([each.version for each in page.items], page.more) == ([5, 4], True)
-        assert numbers(catalog, after=4, limit=2) == [3, 2]
+        assert numbers(catalog, T, after=4, limit=2) == [3, 2]
         page = catalog.list_table_versions(T, after=2, limit=2)
         assert ([each.version for each in page.items], page.more) == ([1], False)
-        assert numbers(catalog, after=3, descending=False) == [4, 5]
+        assert numbers(catalog, T, after=3, descending=False) == [4, 5]
 
     def test_what_is_listed_is_what_is_described(self, catalog: Directory, table: TableInfo) -> None:
         make(catalog, T, 1)
@@ -225,20 +219,34 @@ class TestRead:
             lambda catalog: versions(load(catalog, T)),
             lambda catalog: versions(load(catalog, T, History.REFS)),
             lambda catalog: catalog.describe_table_version(T).version,
-            numbers,
+            lambda catalog: numbers(catalog, T),
             lambda catalog: catalog.load_version(T, load_latest(root)),
         ]
         for number, look in enumerate(looks, start=2):
-            half_made(catalog, root, stage(table.location, number))
+            half_made(catalog, T, stage(table.location, number))
             assert version_rows(root)[f"ns$t${number}"]["manifest_path"].endswith(staged(table)[0].name)
             look(open_in(mode, root))
             final = final_file(table, number)
             assert final.exists() and staged(table) == []
             assert version_rows(root)[f"ns$t${number}"]["manifest_path"] == f"_versions/{final.name}"
 
+    def test_the_next_version_waits_until_it_is_finished(
+        self, catalog: Directory, table: TableInfo, root: Path
+    ) -> None:
+        second = stage(table.location, 2)
+        [file] = staged(table)
+        final_file(table, 2).hardlink_to(file)
+        third = stage(table.location, 3)
+        final_file(table, 2).unlink()
+        half_made(catalog, T, second)
+        found = catalog._find(T)  # type: ignore[attr-defined]
+        catalog._managed.create([(found, third.entry(T))])  # type: ignore[attr-defined]
+        assert versions(load(catalog, T)) == [1, 2, 3]
+        assert staged(table) == []
+
     def test_many_finish_it_at_once(self, catalog: Directory, table: TableInfo, root: Path, mode: str) -> None:
         """Who comes late finds a row that moved."""
-        half_made(catalog, root, stage(table.location, 1))
+        half_made(catalog, T, stage(table.location, 1))
         late = open_managed(mode, root)
         late._manifest.objects()  # type: ignore[attr-defined]
         row = late._managed._pending(T)  # type: ignore[attr-defined]
@@ -255,19 +263,12 @@ def load_latest(root: Path) -> int:
     return max(int(each.rpartition("$")[2]) for each in version_rows(root))
 
 
-def half_made(catalog: Directory, root: Path, asked: Request) -> None:
-    """As a process leaves it that dies right after the row."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(catalog._managed), "synchronise", lambda *_: False)  # type: ignore[attr-defined]
-        catalog.create_table_versions([asked.entry(T)])
-
-
 class TestBroken:
     """A half-made version whose staged file is lost."""
 
     @pytest.fixture
     def lost(self, catalog: Directory, table: TableInfo, root: Path) -> Path:
-        half_made(catalog, root, stage(table.location, 1))
+        half_made(catalog, T, stage(table.location, 1))
         [file] = staged(table)
         file.unlink()
         return file
@@ -289,171 +290,3 @@ class TestBroken:
         catalog.drop_table(T)
         assert names(catalog, ("ns",)) == []
         assert version_rows(root) == {}
-
-
-class TestDelete:
-    def test_ranges(self, catalog: Directory, table: TableInfo, root: Path) -> None:
-        for number in range(5):
-            make(catalog, T, number)
-        assert catalog.delete_table_versions(T, [VersionRange(1, 3), VersionRange(4, 5)], False) == 3
-        assert set(version_rows(root)) == ids_of("ns$t", [3, 5, 6])
-        assert versions(load(catalog, T)) == [3, 5, 6] == sorted(numbers(catalog))
-        assert [final_file(table, each).exists() for each in range(1, 7)] == [
-            False,
-            False,
-            True,
-            False,
-            True,
-            True,
-        ]
-        with pytest.raises(TableVersionNotFound, match="4"):
-            catalog.delete_table_versions(T, [VersionRange(3, 5)], ignore_missing=False)
-        assert catalog.delete_table_versions(T, [VersionRange(1, 4)], ignore_missing=True) == 1
-        assert versions(load(catalog, T)) == [5, 6]
-
-    def test_the_latest(self, catalog: Directory, table: TableInfo, root: Path) -> None:
-        """Which takes it back."""
-        make(catalog, T, 1)
-        catalog.delete_table_versions(T, [VersionRange(2, 3)], ignore_missing=False)
-        other = open_in("v2", root)
-        assert versions(load(catalog, T)) == versions(load(other, T)) == [1]
-        make(other, T, 2)
-        assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [2]
-        assert set(version_rows(root)) == {"ns$t$1", "ns$t$2"}
-
-    def test_all(self, catalog: Directory, table: TableInfo, root: Path) -> None:
-        make(catalog, T, 1)
-        assert catalog.delete_table_versions(T, [VersionRange(0, -1)], ignore_missing=False) == 2
-        assert version_rows(root) == {}
-        assert names(catalog, ("ns",)) == ["t"]
-        assert versions(load(catalog, T)) == []
-
-
-class TestStrangers:
-    """Manifests that somebody wrote past the catalog."""
-
-    def test_it_is_reported_and_kept(
-        self, catalog: Directory, table: TableInfo, root: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        make(catalog, T, 1)
-        asked = stage(table.location, 2)
-        append(table, 3)
-        stranger = final_file(table, 3)
-        content = stranger.read_bytes()
-        assert versions(load(catalog, T)) == [1, 2]
-        assert numbers(catalog) == [2, 1]
-        for change in (
-            lambda: catalog.create_table_versions([asked.entry(T)]),
-            lambda: catalog.commit(T, Commit({"owner": "ann"})),
-        ):
-            caplog.clear()
-            with pytest.raises(ConcurrentModification, match=stranger.name):
-                change()
-            warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
-            assert warnings and all(stranger.name in each.getMessage() for each in warnings)
-        assert stranger.read_bytes() == content
-        assert set(version_rows(root)) == {"ns$t$1", "ns$t$2"}
-        stranger.rename(root / "away")
-        catalog.create_table_versions([asked.entry(T)])
-        info = catalog.commit(T, Commit({"owner": "ann"}))
-        assert (versions(info), info.properties["owner"]) == ([1, 2, 3, 4], "ann")
-        assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [1, 2]
-
-    def test_before_the_first_version(self, catalog: Directory, root: Path) -> None:
-        info = catalog.create_table(T, declared(managed_by="impl"))
-        asked = stage_first(info.location, 1)
-        lance.write_dataset(rows(9), path_of(info))
-        assert versions(load(catalog, T)) == []
-        with pytest.raises(ConcurrentModification, match=final_file(info, 1).name):
-            catalog.create_table_versions([asked.entry(T)])
-        assert version_rows(root) == {}
-
-    def test_in_the_place_of_a_version_that_was_made(
-        self, catalog: Directory, table: TableInfo, root: Path
-    ) -> None:
-        half_made(catalog, root, stage(table.location, 1))
-        append(table, 9)
-        stranger = final_file(table, 2)
-        with pytest.raises(BrokenTable, match=stranger.name):
-            catalog.load_table(T)
-        stranger.unlink()
-        assert versions(load(catalog, T)) == [1, 2]
-        assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [1]
-
-
-class TestNames:
-    def test_drop_and_deregister_remove_the_rows(self, catalog: Directory, table: TableInfo, root: Path) -> None:
-        catalog.create_table(U, new_table(managed_by="impl"))
-        for each in (T, U):
-            make(catalog, each, 1)
-        location = load(catalog, T).location
-        catalog.deregister_table(T)
-        assert set(version_rows(root)) == {"ns$u$1", "ns$u$2"}
-        catalog.drop_table(U)
-        assert version_rows(root) == {}
-        assert versions(catalog.register_table(T, location)) == [1, 2]
-        assert set(version_rows(root)) == {"ns$t$1", "ns$t$2"}
-        assert versions(load(catalog, T)) == [1, 2]
-
-    def test_rename_carries_them(self, catalog: Directory, table: TableInfo, root: Path) -> None:
-        make(catalog, T, 1)
-        before = manifest_version(root)
-        catalog.rename_table(T, U)
-        assert manifest_version(root) == before + 1
-        assert set(version_rows(root)) == {"ns$u$1", "ns$u$2"}
-        make(catalog, U, 2)
-        assert versions(load(catalog, U)) == [1, 2, 3]
-
-    def test_rename_out_of_its_folder(self, catalog: Directory, root: Path, mode: str) -> None:
-        info = catalog.create_table(("r",), new_table(managed_by="impl"))
-        for number in range(4):
-            make(catalog, ("r",), number)
-        catalog.rename_table(("r",), ("s",))
-        assert set(version_rows(root)) == ids_of("s", range(1, 6))
-        after = load(catalog, ("s",))
-        assert versions(after) == [1, 2, 3, 4, 5]
-        assert lance.dataset(path_of(after)).to_table()["id"].to_pylist() == [0, 1, 2, 3]
-        assert (after.location == info.location) == (mode == "v2")
-        make(catalog, ("s",), 4)
-        assert versions(load(catalog, ("s",))) == [1, 2, 3, 4, 5, 6]
-
-    def test_a_writer_of_a_renamed_table_is_told(self, catalog: Directory, table: TableInfo, root: Path) -> None:
-        asked = stage(table.location, 1)
-        catalog.rename_table(T, U)
-        with pytest.raises(TableNotFound):
-            catalog.create_table_versions([asked.entry(T)])
-        assert set(version_rows(root)) == {"ns$u$1"}
-
-    def test_a_table_made_anew_gets_no_version_of_the_old(self, root: Path) -> None:
-        """Under one name, in one folder: the row is decided on while the table goes and comes."""
-        catalog, other = open_managed("compat", root), open_in("compat", root)
-        info = catalog.create_table(("t",), new_table(managed_by="impl"))
-        asked = stage(info.location, 1)
-        files = type(catalog._managed._files)  # type: ignore[attr-defined]
-        original = files.final_name
-
-        def replaced(*args: object) -> object:
-            other.drop_table(("t",))
-            other.create_table(("t",), new_table(managed_by="impl", owner="bob"))
-            return original(*args)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "final_name", replaced)
-            with pytest.raises(InvalidInput, match="no staged manifest"):
-                catalog.create_table_versions([asked.entry(("t",))])
-        assert set(version_rows(root)) == {"t$1"}
-        after = load(catalog, ("t",))
-        assert (after.properties["owner"], versions(after)) == ("bob", [1])
-
-
-def manifest_version(root: Path) -> int:
-    version: int = lance.dataset(root / "__manifest").version
-    return version
-
-
-def test_the_manifest_is_taken_away_and_made_again(catalog: Directory, table: TableInfo, root: Path) -> None:
-    shutil.rmtree(root / "__manifest")
-    catalog.create_namespace(("other",), {})
-    catalog.create_table(("other", "x"), new_table(managed_by="impl"))
-    assert lance.dataset(root / "__manifest").metadata[FLAG] == "true"
-    assert set(version_rows(root)) == {"other$x$1"}

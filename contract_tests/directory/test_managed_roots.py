@@ -1,7 +1,6 @@
-"""Roots that begin to manage versions, the fence around them, and what older and newer writers left in them."""
+"""Roots that begin to manage versions, the fence around them, and what older writers left in them."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from contract_tests.directory.managed import (
     MANAGED,
     WRITER_FLAGS,
     final_file,
+    half_made,
     ids_of,
     make,
     manifest,
@@ -38,8 +38,10 @@ from contract_tests.directory.opened import (
 from contract_tests.directory.staging import stage, stage_first
 from contract_tests.directory.test_old_manifests import PRIMARY_KEY, manifest_schema
 from contract_tests.directory.test_version_races import while_promoting
+from irc_bridge.backends.directory.governing import Governing
+from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.table_rows import TableRows
-from irc_bridge.catalog.models import Commit, Levels, VersionRange
+from irc_bridge.catalog.models import Commit, Levels, TableInfo, VersionRange
 from irc_bridge.errors import (
     BrokenTable,
     InvalidInput,
@@ -227,6 +229,24 @@ class TestGoingOver:
         assert versions(load(catalog, ("t",))) == [1, 2, 3]
         assert version_rows(root) == {}
 
+    def test_a_half_made_version_is_finished_before_the_rows_go(
+        self, root: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        catalog, other = open_managed(mode, root), open_in(mode, root)
+        catalog.create_table(("t",), new_table(managed_by="impl"))
+        settle = Governing.settle
+
+        def late(governing: Governing, found: Found, info: TableInfo) -> bool:
+            monkeypatch.undo()
+            half_made(other, ("t",), stage(info.location, 7))
+            return settle(governing, found, info)
+
+        monkeypatch.setattr(Governing, "settle", late)
+        catalog.commit(("t",), Commit({"managed_by": "storage"}))
+        info = load(open_in(mode, root), ("t",))
+        assert (versions(info), version_rows(root), staged(info)) == ([1, 2, 3], {}, [])
+        assert lance.dataset(info.location).to_table()["id"].to_pylist() == [7]
+
 
 class TestFence:
     def test_native_lance_reads_and_does_not_change(self, root: Path, mode: str) -> None:
@@ -334,52 +354,3 @@ class TestOlderRows:
         assert versions(load(catalog, ("a", "t"))) == [1, 2, 3, 4]
         catalog.drop_table(("a", "t"))
         assert version_rows(root) == {}
-
-
-class TestManifestRows:
-    def write(self, root: Path, *more: pa.Field, key: dict[str, str] | None) -> None:
-        lance.write_dataset(rows(1), root / "x_t")
-        schema = manifest_schema(*more, key=key)
-        row = {"object_id": "t", "object_type": "table", "location": "x_t", "metadata": '{"owner": "ann"}'}
-        space = {"object_id": "ns", "object_type": "namespace"}
-        extra = {"newer": "kept", "base_objects": ["some"]}
-        data = pa.Table.from_pylist([row | extra, space | extra], schema=schema)
-        lance.write_dataset(data, root / "__manifest", data_storage_version="2.0")
-
-    def test_the_primary_key_is_added_at_the_first_change(self, root: Path, mode: str) -> None:
-        self.write(root, key=None)
-        catalog = open_in(mode, root)
-        assert catalog.list_namespaces(()).items == ("ns",)
-        assert not manifest(root).schema.field("object_id").metadata
-        catalog.create_namespace(("other",), {})
-        metadata = manifest(root).schema.field("object_id").metadata
-        assert metadata == {key.encode(): value.encode() for key, value in PRIMARY_KEY.items()}
-        Native(mode, root).create_namespace(("theirs",))
-        assert catalog.list_namespaces(()).items == ("ns", "other", "theirs")
-
-    def test_columns_of_newer_writers_keep_their_values(self, root: Path, mode: str) -> None:
-        self.write(root, pa.field("newer", pa.string()), key=PRIMARY_KEY)
-        catalog = open_in(mode, root)
-        catalog.rename_table(("t",), ("ns", "u"))
-        catalog.update_namespace_properties(("ns",), frozenset(), {"color": "red"})
-        catalog.commit(("ns", "u"), Commit({"color": "red"}))
-        catalog.create_namespace(("other",), {})
-        found = {row["object_id"]: row for row in manifest(root).to_table().to_pylist()}
-        kept = {key: (row["newer"], row["base_objects"]) for key, row in found.items()}
-        assert kept == {"ns$u": ("kept", ["some"]), "ns": ("kept", ["some"]), "other": (None, None)}
-
-    def test_hundreds_of_version_rows_are_carried_at_once(self, root: Path) -> None:
-        catalog = open_in("compat", root)
-        info = catalog.create_table(("t",), new_table(managed_by="impl"))
-        for number in range(299):
-            append(info, number)
-        catalog = open_managed("compat", root)
-        assert len(catalog.list_table_versions(("t",)).items) == 300
-        started = time.monotonic()
-        catalog.rename_table(("t",), ("u",))
-        seconds = time.monotonic() - started
-        assert set(version_rows(root)) == ids_of("u", range(1, 301))
-        assert versions(load(catalog, ("u",))) == list(range(1, 301))
-        assert seconds < 5
-        make(catalog, ("u",), 1)
-        assert staged(load(catalog, ("u",))) == []

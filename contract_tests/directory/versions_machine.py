@@ -39,7 +39,9 @@ class VersionsMachine(Machine):
         folder, files = self.model.load(table).folder, self.model.files_of(table)
         name = data.draw(st.sampled_from([*files.staged]), "staged")
         assume(not files.staged[name].there)
-        (self.root / folder / "_versions" / name).write_bytes(self.contents[name])
+        path = self.root / folder / "_versions" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(self.contents[name])
         self.model.put_back(folder, name)
 
     @has_whole

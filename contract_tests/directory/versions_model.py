@@ -121,7 +121,7 @@ class VersionsModel(Model):
         there = files.versions.keys()
         asked: set[int] = set()
         for each in ranges:
-            start = each.start or min(there, default=1)
+            start = each.start or min(there, default=each.end)
             asked.update(range(start, each.end) if each.end >= 0 else (one for one in there if one >= start))
         refuse([TableVersionNotFound] if asked - there and not ignore_missing else [])
         gone = asked & there

@@ -25,7 +25,9 @@ def versions_in(ranges: Sequence[VersionRange], present: Sequence[int]) -> tuple
 
 
 def _first_missing(asked: VersionRange, inside: Sequence[int]) -> list[int]:
-    expected = asked.start or (inside[0] if inside else 1)
+    if asked.start == 0 and not inside:
+        return []
+    expected = asked.start or inside[0]
     for version in inside:
         if version != expected:
             break
