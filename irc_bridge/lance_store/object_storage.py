@@ -227,7 +227,10 @@ class ObjectStorage:
         try:
             if paths:
                 self._store.delete(paths)
-        except FileNotFoundError:
+        except (FileNotFoundError, BaseError) as error:
+            # some stores name a missing file only in the text
+            if isinstance(error, BaseError) and "NoSuchKey" not in str(error):
+                raise
             # of several, those after the missing one may be left
             for each in paths if len(paths) > 1 else []:
                 self._delete([each])
