@@ -1,7 +1,6 @@
 """Whole folders of a local disk."""
 
 import errno
-import filecmp
 import os
 import shutil
 from collections.abc import Iterator
@@ -28,22 +27,25 @@ def copy_files(source: str, target: str) -> None:
 
 def _copy(source: str, target: str) -> None:
     # a cleanup may remove the file meanwhile, and another process the folder, as empty
-    while os.path.exists(source) and not _is_copied(source, target):
-        with suppress(FileNotFoundError):
+    while os.path.exists(source) and not os.path.exists(target):
+        with suppress(FileNotFoundError, FileExistsError):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             staged = f"{os.path.dirname(target)}/{STAGED}{uuid4().hex}"
             try:
                 _link(os.path.realpath(source), staged)
-                os.replace(staged, target)
+                _give_name(staged, target)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(staged)
 
 
-def _is_copied(source: str, target: str) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samefile(source, target) or filecmp.cmp(source, target, shallow=False)
-    return False
+def _give_name(staged: str, target: str) -> None:
+    try:
+        os.link(staged, target)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        os.replace(staged, target)
 
 
 def _link(source: str, target: str) -> None:

@@ -144,11 +144,11 @@ class ObjectStorage:
 
     def copy_tree(self, source: str, target: str) -> None:
         with self._errors("copy", source), ThreadPoolExecutor(_AT_ONCE) as pool:
-            there = {each["path"]: _content(each) for each in self._below(target)}
+            there = {each["path"] for each in self._below(target)}
 
             def copy(each: Any) -> None:
                 new = target + each["path"].removeprefix(source)
-                if there.get(new) != _content(each):
+                if new not in there:
                     self._copy(each, new)
 
             list(pool.map(copy, self._below(source)))
@@ -277,10 +277,6 @@ def _one_scheme(location: str) -> str:
 
 def _identity(meta: Any) -> Hashable:
     return meta["e_tag"], meta["size"], meta["last_modified"]
-
-
-def _content(meta: Any) -> Hashable:
-    return meta["e_tag"], meta["size"]
 
 
 def _attributes(meta: Any) -> FileAttributes:

@@ -79,7 +79,7 @@ class Storage(Protocol):
 
     def copy_tree(self, source: str, target: str) -> None:
         """Gives the folder `target` the files of `tree(source)`. Can be repeated after a crash: files that the
-        target has already are left."""
+        target has already are left, whatever they hold."""
 
     def folder_stamp(self, path: str) -> Hashable | None:
         """Changes when something in the folder is added, removed or replaced; None while a change that happens

@@ -11,6 +11,8 @@
 After step 3 any change of the table, and the same rename again, finishes the job.
 """
 
+import logging
+
 from irc_bridge.backends.directory.folders import Folders
 from irc_bridge.backends.directory.layout import hashed_folder
 from irc_bridge.backends.directory.loading import Found
@@ -20,8 +22,11 @@ from irc_bridge.backends.directory.objects import Row
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import Conflict, InvalidInput, NotFound
+from irc_bridge.lance_store.manifests import VERSIONS
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
+
+log = logging.getLogger(__name__)
 
 MOVING = ".irc-bridge-moving"
 
@@ -63,10 +68,24 @@ class Mover:
             self._storage.copy_tree(old, new)
             self._folders.register(new)
             self._folders.deregister(old)
-            self._folders.remove_deregistered(old)
+            if self._is_all_of(old, new):
+                self._folders.remove_deregistered(old)
+            else:
+                log.warning(
+                    "%s got a version that the renamed table has otherwise: it stays, deregistered",
+                    self._storage.location(old),
+                )
         self._tables.forget(old)
         self._storage.delete(f"{new}/{MOVING}")
         self._rows.has_moved(table, new)
+
+    def _is_all_of(self, old: str, new: str) -> bool:
+        """False when both places got a next version."""
+        newest = self._tables.newest(old)
+        if newest is None:
+            return True
+        read = self._storage.read
+        return read(f"{new}/{VERSIONS}/{newest.name}") == read(f"{old}/{VERSIONS}/{newest.name}")
 
     def _remove_unfinished(self, destination: Levels) -> None:
         for folder in self._storage.folders():
