@@ -1,8 +1,10 @@
 """Lance writers that commit through the version operations, and manifests that they staged and left to us."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -11,11 +13,19 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 from lance_namespace import LanceNamespace
 
-from contract_tests.directory.opened import Directory, rows
+from contract_tests.directory.opened import Directory, load, open_in, rows
 from irc_bridge.catalog.models import History, Levels, NewVersion, TableInfo, VersionRecord
-from irc_bridge.errors import Conflict, TableNotFound, TableVersionNotFound
+from irc_bridge.errors import (
+    ConcurrentModification,
+    Conflict,
+    TableNotFound,
+    TableVersionAlreadyExists,
+    TableVersionNotFound,
+)
 
 Options = Mapping[str, str] | None
+
+TABLE: Levels = ("t",)
 
 _SUFFIX = len("-") + 36
 """What a staged manifest has behind its name."""
@@ -162,3 +172,22 @@ def append_through(
         mode="append",
         storage_options=dict(options or {}) or None,
     )
+
+
+def commit_all(mode: str, root: Path, who: int, count: int) -> Counter[str]:
+    """Versions of the table `t`: each is staged again until it wins."""
+    catalog = open_in(mode, root)
+    location = load(catalog, TABLE).location
+    outcomes: Counter[str] = Counter()
+    for number in range(count):
+        won = False
+        while not won:
+            asked = stage(location, who * 100 + number)
+            try:
+                [made] = catalog.create_table_versions([asked.entry(TABLE)])
+                assert made.version == asked.version
+                won = True
+                outcomes[f"made {made.version}"] += 1
+            except (TableVersionAlreadyExists, ConcurrentModification) as error:
+                outcomes[type(error).__name__] += 1
+    return outcomes

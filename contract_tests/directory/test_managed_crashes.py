@@ -179,16 +179,24 @@ def unmanaged(folder: Path) -> None:
     append(catalog.create_table(U, new_table()), 1)
 
 
-def test_killed_while_it_is_turned_on(root: Path) -> None:
+def folders_after_crashes(
+    root: Path, prepare: Callable[[Path], object], change: Callable[[Path, Directory], object]
+) -> list[Path]:
+    """One for each step at which the change was killed."""
     folders = []
     for allowed in itertools.count():
         folder = root / f"killed-at-{allowed:02}"
         folder.mkdir()
-        unmanaged(folder)
-        if finishes(partial(turn_on, folder), "compat", folder, allowed):
+        prepare(folder)
+        if finishes(partial(change, folder), "compat", folder, allowed):
             break
         folders.append(folder)
     assert len(folders) >= 2
+    return folders
+
+
+def test_killed_while_it_is_turned_on(root: Path) -> None:
+    folders = folders_after_crashes(root, unmanaged, turn_on)
     for folder in folders:
         catalog = open_managed("compat", folder)
         assert versions(load(catalog, T)) == versions(load(catalog, U)) == [1, 2]
@@ -298,15 +306,7 @@ def migrate(folder: Path, _: Directory) -> None:
 
 
 def test_killed_while_migrating(root: Path) -> None:
-    folders = []
-    for allowed in itertools.count():
-        folder = root / f"killed-at-{allowed:02}"
-        folder.mkdir()
-        tables_in_folders(folder)
-        if finishes(partial(migrate, folder), "compat", folder, allowed):
-            break
-        folders.append(folder)
-    assert len(folders) >= 2
+    folders = folders_after_crashes(root, tables_in_folders, migrate)
     for folder in folders:
         assert names(open_in("compat", folder)) == ["t0", "t1", "t2"]
         done = migrated(folder)

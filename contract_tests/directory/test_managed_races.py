@@ -30,7 +30,7 @@ from contract_tests.directory.opened import (
     rows,
     versions,
 )
-from contract_tests.directory.staging import stage
+from contract_tests.directory.staging import commit_all, stage
 from irc_bridge.catalog.models import Commit, Levels, NewVersion
 from irc_bridge.errors import (
     ConcurrentModification,
@@ -64,28 +64,9 @@ def ids_in(location: str) -> list[int]:
     return sorted(ids)
 
 
-def commit_all(root: Path, who: int, count: int) -> Counter[str]:
-    """Each commit is staged again until it wins."""
-    catalog = open_in("compat", root)
-    location = load(catalog, T).location
-    outcomes: Counter[str] = Counter()
-    for number in range(count):
-        won = False
-        while not won:
-            asked = stage(location, who * 100 + number)
-            try:
-                [made] = catalog.create_table_versions([asked.entry(T)])
-                assert made.version == asked.version
-                won = True
-                outcomes[f"made {made.version}"] += 1
-            except (TableVersionAlreadyExists, ConcurrentModification) as error:
-                outcomes[type(error).__name__] += 1
-    return outcomes
-
-
 def test_sixteen_processes_commit_to_one_table(processes: Executor, catalog: Directory, root: Path) -> None:
     location = managed_table(catalog)
-    calls = [processes.submit(commit_all, root, who, COMMITS) for who in range(WRITERS)]
+    calls = [processes.submit(commit_all, "compat", root, who, COMMITS) for who in range(WRITERS)]
     outcomes = sum((call.result() for call in calls), Counter[str]())
     latest = 1 + WRITERS * COMMITS
     assert {what: count for what, count in outcomes.items() if what.startswith("made")} == {
@@ -143,7 +124,7 @@ def test_one_call_repeated_by_many_succeeds_for_all(catalog: Directory, root: Pa
 
 def test_properties_beside_writers(processes: Executor, catalog: Directory, root: Path) -> None:
     location = managed_table(catalog)
-    calls = [processes.submit(commit_all, root, who, 3) for who in range(4)]
+    calls = [processes.submit(commit_all, "compat", root, who, 3) for who in range(4)]
     for number in range(6):
         catalog.commit(T, Commit({f"key{number}": "x"}))
     for call in calls:
@@ -268,7 +249,7 @@ def test_switching_to_and_fro_beside_writers_loses_nothing(
     processes: Executor, catalog: Directory, root: Path
 ) -> None:
     location = managed_table(catalog)
-    writers = [processes.submit(commit_all, root, who, 6) for who in range(4)]
+    writers = [processes.submit(commit_all, "compat", root, who, 6) for who in range(4)]
     switched = processes.submit(switch, root, 6).result()
     made = sum((call.result() for call in writers), Counter[str]())
     info = load(catalog, T)

@@ -22,7 +22,7 @@ from contract_tests.directory.opened import (
     rows,
     versions,
 )
-from contract_tests.directory.staging import Request, append_through, stage, stage_first
+from contract_tests.directory.staging import Request, append_through, commit_all, stage, stage_first
 from irc_bridge.catalog.models import NamingScheme, TableInfo, VersionRange
 from irc_bridge.errors import (
     BridgeError,
@@ -50,29 +50,10 @@ def manifests(info: TableInfo) -> list[str]:
     return sorted(path.name for path in Path(path_of(info), "_versions").iterdir() if "manifest" in path.name)
 
 
-def commit_all(mode: str, root: Path, who: int) -> Counter[str]:
-    """Each commit is staged again until it wins."""
-    catalog = open_in(mode, root)
-    location = load(catalog, T).location
-    outcomes: Counter[str] = Counter()
-    for number in range(COMMITS):
-        won = False
-        while not won:
-            asked = stage(location, who * 100 + number)
-            try:
-                [made] = catalog.create_table_versions([asked.entry(T)])
-                assert made.version == asked.version
-                won = True
-                outcomes[f"made {made.version}"] += 1
-            except (TableVersionAlreadyExists, ConcurrentModification) as error:
-                outcomes[type(error).__name__] += 1
-    return outcomes
-
-
 def test_sixteen_processes_commit_to_one_table(processes: Executor, root: Path, mode: str) -> None:
     catalog = open_in(mode, root)
     info = catalog.create_table(T, new_table())
-    calls = [processes.submit(commit_all, mode, root, who) for who in range(WRITERS)]
+    calls = [processes.submit(commit_all, mode, root, who, COMMITS) for who in range(WRITERS)]
     outcomes = sum((call.result() for call in calls), Counter[str]())
     latest = 1 + WRITERS * COMMITS
     assert {what: count for what, count in outcomes.items() if what.startswith("made")} == {

@@ -16,6 +16,11 @@ TABLE_UUID = "irc-bridge.table-uuid"
 """Lance table metadata that holds the uuid of a table made through the bridge."""
 
 
+def managed_by(properties: Mapping[str, str]) -> str:
+    """`storage` or `impl`, seed 004."""
+    return properties.get(MANAGED_BY, "storage").lower()
+
+
 @dataclass(frozen=True, slots=True)
 class PageRequest:
     """Names after `after`, at most `limit` of them; everything when there is no limit."""
@@ -92,7 +97,7 @@ class TableInfo:
 
     @property
     def managed_by(self) -> str:
-        return self.properties.get(MANAGED_BY, "storage").lower()
+        return managed_by(self.properties)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from heapq import merge
 from irc_bridge.backends.directory.folders import json_object, properties_of
 from irc_bridge.backends.directory.layout import is_plain, parts_above
 from irc_bridge.backends.directory.names import DELIMITER
-from irc_bridge.catalog.models import MANAGED_BY
+from irc_bridge.catalog.models import managed_by
 from irc_bridge.errors import BrokenTable
 from irc_bridge.lance_store.rows import NEW
 
@@ -207,7 +207,7 @@ def _children(ids: list[str], prefix: str, after: str | None) -> Iterator[str]:
 
 def is_impl(properties: Mapping[str, str]) -> bool:
     """Whether a table is changed through its catalog only, seed 004."""
-    return properties.get(MANAGED_BY, "storage").lower() == "impl"
+    return managed_by(properties) == "impl"
 
 
 def version_id(table_id: str, version: int) -> str:
