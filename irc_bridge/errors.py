@@ -10,6 +10,7 @@
     │   ├── NamespaceNotFound              NoSuchNamespaceException      1
     │   ├── TableNotFound                  NoSuchTableException          4
     │   ├── TableVersionNotFound           NoSuchTableException         11
+    │   ├── TagNotFound                    NotFoundException             8
     │   ├── ViewNotFound                   NoSuchViewException           4
     │   ├── PlanNotFound                   NoSuchPlanIdException        10
     │   ├── PlanTaskNotFound               NoSuchPlanTaskException      10
@@ -20,10 +21,12 @@
     │   ├── NamespaceAlreadyExists         AlreadyExistsException        2
     │   ├── NamespaceNotEmpty              NamespaceNotEmptyException    3
     │   ├── TableAlreadyExists             AlreadyExistsException        5
+    │   ├── TagAlreadyExists               AlreadyExistsException        9
     │   ├── TableVersionAlreadyExists      CommitFailedException        12
     │   ├── ConcurrentModification         CommitFailedException        14
     │   └── CommitFailed                   CommitFailedException        14
     ├── Unprocessable                 422  UnprocessableEntityException 13
+    ├── Throttled                     429  TooManyRequestsException     21
     ├── ServiceUnavailable            503  ServiceUnavailableException  17
     └── Internal                      500  InternalServerError          18
         ├── BrokenTable                    one table's files cannot be read
@@ -84,6 +87,10 @@ class TableVersionNotFound(NotFound):
     iceberg_type, lance_code = "NoSuchTableException", 11
 
 
+class TagNotFound(NotFound):
+    lance_code = 8
+
+
 class ViewNotFound(NotFound):
     iceberg_type, lance_code = "NoSuchViewException", 4
 
@@ -128,6 +135,10 @@ class TableAlreadyExists(Conflict):
     iceberg_type, lance_code = "AlreadyExistsException", 5
 
 
+class TagAlreadyExists(Conflict):
+    iceberg_type, lance_code = "AlreadyExistsException", 9
+
+
 class TableVersionAlreadyExists(Conflict):
     """12 is its code in the seeds. The published Lance protocol gave that number to another error,
     TableColumnNotFound, so on the Lance wire this one is sent as 14 with status 409: Lance clients treat that as
@@ -146,6 +157,10 @@ class CommitFailed(Conflict):
 
 class Unprocessable(BridgeError):
     status, iceberg_type, lance_code = 422, "UnprocessableEntityException", 13
+
+
+class Throttled(BridgeError):
+    status, iceberg_type, lance_code = 429, "TooManyRequestsException", 21
 
 
 class ServiceUnavailable(BridgeError):

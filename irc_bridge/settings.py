@@ -71,6 +71,7 @@ class ServerSettings(_Table):
     port: Integer = Field(default=8181, ge=0, le=65535)
     token: SecretStr | None = None
     max_body_bytes: Integer = Field(default=32 * 1024 * 1024, ge=1)
+    max_create_body_bytes: Integer = Field(default=256 * 1024 * 1024, ge=1)
     workers: Integer = Field(default=1, ge=1)
 
     @field_validator("token")
@@ -88,6 +89,7 @@ class DirWarehouse(_Table):
     dir_listing_enabled: bool = True
     table_version_management: bool = False
     root_namespace: str = "default"
+    default_managed_by: Literal["storage", "impl"] = "storage"
     read_only: bool = False
     vend_credentials: bool = False
     storage: dict[str, StorageText] = Field(default={}, repr=False)

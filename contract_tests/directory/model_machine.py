@@ -23,9 +23,9 @@ from hypothesis.stateful import (
 
 from contract_tests.directory.managed import open_managed
 from contract_tests.directory.model_rules import Loaded, Refused, listed_name
-from contract_tests.directory.opened import MODES, SCHEMA, Directory, open_in, rows
+from contract_tests.directory.opened import MODES, SCHEMA, Directory, open_in, rows, set_properties
 from contract_tests.directory.versions_model import Recorded, VersionsModel
-from irc_bridge.catalog.models import MANAGED_BY, Commit, Levels, NewTable, TableInfo, Unchanged, VersionRecord
+from irc_bridge.catalog.models import MANAGED_BY, Levels, NewTable, TableInfo, Unchanged, VersionRecord
 from irc_bridge.errors import BridgeError
 
 T = TypeVar("T")
@@ -205,7 +205,7 @@ class Machine(RuleBasedStateMachine):
         catalog = next(self.turns)
         self.attempt(
             "commit",
-            lambda: catalog.commit(table, Commit(updates, removals)),
+            lambda: set_properties(catalog, table, updates, removals),
             lambda _: self.model.commit(table, removals, updates),
             self.loaded,
         )

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -5,7 +6,7 @@ import lance
 import pyarrow as pa
 
 from irc_bridge.backends.directory import open_directory
-from irc_bridge.catalog.models import History, Levels, NewTable, TableInfo
+from irc_bridge.catalog.models import Commit, History, Levels, NewTable, TableInfo
 from irc_bridge.catalog.ports import (
     CanChangeNamespaces,
     CanCommit,
@@ -84,3 +85,15 @@ def append(info: TableInfo, *ids: int) -> lance.LanceDataset:
 
 def versions(info: TableInfo) -> list[int]:
     return [each.version for each in info.versions]
+
+
+def set_properties(
+    catalog: Catalog,
+    table: Levels,
+    set_properties: Mapping[str, str] | None = None,
+    remove_properties: frozenset[str] = frozenset(),
+) -> TableInfo:
+    assert isinstance(catalog, CanCommit)
+    commit = Commit(set_properties=set_properties or {}, remove_properties=remove_properties)
+    catalog.commit(table, lambda info: commit)
+    return load(catalog, table)

@@ -16,9 +16,10 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
-from irc_bridge.catalog.models import Commit, NewTable
+from irc_bridge.catalog.models import NewTable
 from irc_bridge.errors import BrokenTable, InvalidInput, TableAlreadyExists, TableNotFound
 
 T = ("t",)
@@ -36,7 +37,7 @@ def test_a_lance_folder_is_a_table(listing: Directory, root: Path) -> None:
     assert names(listing) == ["t"]
     assert versions(load(listing, T)) == [1, 2]
     assert load(listing, T).properties == {"owner": "ann"}
-    assert versions(listing.commit(T, Commit({"a": "b"}))) == [1, 2, 3]
+    assert versions(set_properties(listing, T, {"a": "b"})) == [1, 2, 3]
     assert not (root / "__manifest").exists()
 
 

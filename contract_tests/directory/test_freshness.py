@@ -19,9 +19,10 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
-from irc_bridge.catalog.models import Commit, TableInfo, Unchanged
+from irc_bridge.catalog.models import TableInfo, Unchanged
 from irc_bridge.errors import TableNotFound
 
 T = ("t",)
@@ -160,7 +161,7 @@ def test_properties_of_a_declared_table_show(root: Path, mode: str) -> None:
     one.create_table(T, declared(a="1"))
     settle(root)
     token = load(other, T).token
-    one.commit(T, Commit({"a": "2"}))
+    set_properties(one, T, {"a": "2"})
     assert not other.is_current(token)
     fresh = other.load_table(T, known=token)
     assert isinstance(fresh, TableInfo)

@@ -14,10 +14,11 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
 from irc_bridge.backends.directory.moving import Mover
-from irc_bridge.catalog.models import Commit, TableInfo
+from irc_bridge.catalog.models import TableInfo
 from irc_bridge.catalog.ports import CanListDeregistered
 
 T, U = ("t",), ("u",)
@@ -37,7 +38,7 @@ def stopped(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Directory, Tab
 
 
 def finish(catalog: Directory) -> TableInfo:
-    return catalog.commit(U, Commit({"finished": "yes"}))
+    return set_properties(catalog, U, {"finished": "yes"})
 
 
 def test_a_commit_to_the_old_path_is_carried_over(stopped: tuple[Directory, TableInfo]) -> None:

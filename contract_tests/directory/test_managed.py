@@ -28,10 +28,11 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
 from contract_tests.directory.staging import stage, stage_first
-from irc_bridge.catalog.models import Commit, History, Levels, TableInfo, VersionRange
+from irc_bridge.catalog.models import History, Levels, TableInfo, VersionRange
 from irc_bridge.errors import (
     BrokenTable,
     ConcurrentModification,
@@ -166,7 +167,7 @@ class TestCreate:
         assert catalog.list_table_versions(T).items == ()
         catalog.create_table_versions([stage_first(info.location, 1).entry(T)])
         assert set(version_rows(root)) == {"ns$t$1"}
-        info = catalog.commit(T, Commit({"color": "red"}))
+        info = set_properties(catalog, T, {"color": "red"})
         assert versions(info) == [1, 2]
         kept = {key: info.properties[key] for key in ("managed_by", "owner", "color")}
         assert kept == {"managed_by": "impl", "owner": "ann", "color": "red"}
@@ -174,7 +175,7 @@ class TestCreate:
     def test_pylance_writes_through_it(self, catalog: Directory, table: TableInfo, root: Path) -> None:
         for number in range(3):
             append_managed(catalog, T, rows(number))
-        catalog.commit(T, Commit({"owner": "ann"}))
+        set_properties(catalog, T, {"owner": "ann"})
         append_managed(catalog, T, rows(3))
         assert set(version_rows(root)) == ids_of("ns$t", range(1, 7))
         assert sorted(lance.dataset(path_of(table)).to_table()["id"].to_pylist()) == [0, 1, 2, 3]

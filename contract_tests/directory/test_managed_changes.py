@@ -28,10 +28,11 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
 from contract_tests.directory.staging import stage, stage_first
-from irc_bridge.catalog.models import Commit, Levels, TableInfo, VersionRange
+from irc_bridge.catalog.models import Levels, TableInfo, VersionRange
 from irc_bridge.errors import (
     BrokenTable,
     ConcurrentModification,
@@ -115,7 +116,7 @@ class TestStrangers:
         assert numbers(catalog, T) == [2, 1]
         for change in (
             lambda: catalog.create_table_versions([asked.entry(T)]),
-            lambda: catalog.commit(T, Commit({"owner": "ann"})),
+            lambda: set_properties(catalog, T, {"owner": "ann"}),
         ):
             caplog.clear()
             with pytest.raises(ConcurrentModification, match=stranger.name):
@@ -126,7 +127,7 @@ class TestStrangers:
         assert set(version_rows(root)) == {"ns$t$1", "ns$t$2"}
         stranger.rename(root / "away")
         catalog.create_table_versions([asked.entry(T)])
-        info = catalog.commit(T, Commit({"owner": "ann"}))
+        info = set_properties(catalog, T, {"owner": "ann"})
         assert (versions(info), info.properties["owner"]) == ([1, 2, 3, 4], "ann")
         assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [1, 2]
 

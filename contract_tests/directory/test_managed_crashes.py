@@ -28,11 +28,12 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
 from contract_tests.directory.staging import stage
 from irc_bridge.backends.directory import open_migration
-from irc_bridge.catalog.models import Commit, Levels, Migrated, NewVersion, TableInfo, VersionRange
+from irc_bridge.catalog.models import Levels, Migrated, NewVersion, TableInfo, VersionRange
 from irc_bridge.catalog.ports import CanListDeregistered
 
 T: Levels = ("t",)
@@ -144,7 +145,7 @@ def test_killed_while_a_table_goes_over(root: Path, kind: str) -> None:
     def prepare(folder: Path) -> None:
         catalog = managed_table(folder)
         if kind == "impl":
-            catalog.commit(T, Commit({"managed_by": "storage"}))
+            set_properties(catalog, T, {"managed_by": "storage"})
 
     before = 2 if kind == "storage" else 3
     reached = set()
@@ -153,7 +154,7 @@ def test_killed_while_a_table_goes_over(root: Path, kind: str) -> None:
         info = load(catalog, T)
         reached.add(info.managed_by)
         if info.managed_by != kind:
-            info = catalog.commit(T, Commit({"managed_by": kind}))
+            info = set_properties(catalog, T, {"managed_by": kind})
         assert versions(info) == list(range(1, before + 2))
         if kind == "storage":
             assert version_rows(folder) == {}
@@ -166,7 +167,7 @@ def test_killed_while_a_table_goes_over(root: Path, kind: str) -> None:
 
 
 def go_over(kind: str, catalog: Directory) -> None:
-    catalog.commit(T, Commit({"managed_by": kind}))
+    set_properties(catalog, T, {"managed_by": kind})
 
 
 def turn_on(folder: Path, _: Directory) -> None:

@@ -6,10 +6,19 @@ import lance
 import pytest
 
 from contract_tests.directory.managed import MANAGED, append_managed, open_managed
-from contract_tests.directory.opened import Directory, load, names, new_table, open_in, rows, versions
+from contract_tests.directory.opened import (
+    Directory,
+    load,
+    names,
+    new_table,
+    open_in,
+    rows,
+    set_properties,
+    versions,
+)
 from contract_tests.directory.staging import stage
 from contract_tests.worlds.s3 import S3
-from irc_bridge.catalog.models import Commit, Levels, VersionRange
+from irc_bridge.catalog.models import Levels, VersionRange
 from irc_bridge.errors import TableVersionAlreadyExists
 
 T: Levels = ("t",)
@@ -40,7 +49,7 @@ def test_a_life(s3: S3, bucket: str, mode: str) -> None:
     assert catalog.create_table_versions([asked[0].entry(T)]) == (made,)
     with pytest.raises(TableVersionAlreadyExists):
         catalog.create_table_versions([asked[1].entry(T)])
-    catalog.commit(T, Commit({"owner": "ann"}))
+    set_properties(catalog, T, {"owner": "ann"})
     append_managed(catalog, T, rows(3), s3.options)
     other = open_in(mode, bucket, **s3.options)
     assert versions(load(other, T)) == [1, 2, 3, 4]

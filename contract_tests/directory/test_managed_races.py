@@ -28,10 +28,11 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
 from contract_tests.directory.staging import commit_all, stage
-from irc_bridge.catalog.models import Commit, Levels, NewVersion
+from irc_bridge.catalog.models import Levels, NewVersion
 from irc_bridge.errors import (
     ConcurrentModification,
     Conflict,
@@ -126,7 +127,7 @@ def test_properties_beside_writers(processes: Executor, catalog: Directory, root
     location = managed_table(catalog)
     calls = [processes.submit(commit_all, "compat", root, who, 3) for who in range(4)]
     for number in range(6):
-        catalog.commit(T, Commit({f"key{number}": "x"}))
+        set_properties(catalog, T, {f"key{number}": "x"})
     for call in calls:
         call.result()
     info = load(catalog, T)
@@ -232,7 +233,7 @@ def switch(root: Path, times: int) -> int:
             done = False
             while not done:
                 try:
-                    catalog.commit(T, Commit({"managed_by": kind}))
+                    set_properties(catalog, T, {"managed_by": kind})
                     done = True
                 except Conflict:
                     pass

@@ -33,6 +33,7 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
 from contract_tests.directory.staging import stage, stage_first
@@ -41,7 +42,7 @@ from contract_tests.directory.test_version_races import while_promoting
 from irc_bridge.backends.directory.governing import Governing
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.table_rows import TableRows
-from irc_bridge.catalog.models import Commit, Levels, TableInfo, VersionRange
+from irc_bridge.catalog.models import Levels, TableInfo, VersionRange
 from irc_bridge.errors import (
     BrokenTable,
     InvalidInput,
@@ -99,7 +100,7 @@ class TestTurningOn:
                 catalog.delete_table_versions(T, [VersionRange(1, 2)], ignore_missing=False)
                 kept = [2]
             case "commit":
-                catalog.commit(T, Commit({"owner": "ann"}))
+                set_properties(catalog, T, {"owner": "ann"})
                 kept = [1, 2, 3]
         assert manifest(root).metadata[FLAG] == "true"
         assert set(version_rows(root)) == ids_of("ns$t", kept)
@@ -118,7 +119,7 @@ class TestTurningOn:
         catalog = open_managed(mode, root)
         append(load(catalog, S), 2)
         catalog.create_table_versions([stage(load(catalog, S).location, 3).entry(S)])
-        catalog.commit(S, Commit({"owner": "ann"}))
+        set_properties(catalog, S, {"owner": "ann"})
         append(load(catalog, S), 4)
         assert versions(load(catalog, S)) == [1, 2, 3, 4, 5, 6]
         assert version_rows(root) == {}
@@ -148,16 +149,16 @@ class TestGoingOver:
         catalog = open_managed(mode, root)
         catalog.create_table(("t",), new_table())
         assert version_rows(root) == {}
-        catalog.commit(("t",), Commit({"managed_by": "impl"}))
+        set_properties(catalog, ("t",), {"managed_by": "impl"})
         make(catalog, ("t",), 1)
         assert set(version_rows(root)) == ids_of("t", [1, 2, 3])
-        info = catalog.commit(("t",), Commit({"managed_by": "storage"}))
+        info = set_properties(catalog, ("t",), {"managed_by": "storage"})
         assert version_rows(root) == {}
         append(info, 2)
-        info = catalog.commit(("t",), Commit({"managed_by": "impl"}))
+        info = set_properties(catalog, ("t",), {"managed_by": "impl"})
         assert versions(info) == [1, 2, 3, 4, 5, 6]
         assert set(version_rows(root)) == ids_of("t", range(1, 7))
-        info = catalog.commit(("t",), Commit(remove_properties=frozenset({"managed_by"})))
+        info = set_properties(catalog, ("t",), remove_properties=frozenset({"managed_by"}))
         assert (info.managed_by, version_rows(root)) == ("storage", {})
 
     def test_of_a_declared_table(self, root: Path, mode: str) -> None:
@@ -171,7 +172,7 @@ class TestGoingOver:
 
         with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(TableRows, "keep", die)
-            catalog.commit(("t",), Commit({"managed_by": "storage"}))
+            set_properties(catalog, ("t",), {"managed_by": "storage"})
         append(info, 2)
         assert versions(load(catalog, ("t",))) == [1, 2, 3]
         assert version_rows(root) == {}
@@ -180,7 +181,7 @@ class TestGoingOver:
     def test_of_a_table_that_is_only_declared(self, root: Path, mode: str) -> None:
         catalog = open_managed(mode, root)
         info = catalog.create_table(("t",), declared(managed_by="impl"))
-        catalog.commit(("t",), Commit({"managed_by": "storage"}))
+        set_properties(catalog, ("t",), {"managed_by": "storage"})
         lance.write_dataset(rows(1), path_of(info))
         assert versions(load(catalog, ("t",))) == [1]
         assert version_rows(root) == {}
@@ -194,7 +195,7 @@ class TestGoingOver:
         asked = stage(info.location, 1)
 
         def go_over(catalog: Directory) -> None:
-            catalog.commit(("t",), Commit({"managed_by": "impl"}))
+            set_properties(catalog, ("t",), {"managed_by": "impl"})
 
         while_promoting(monkeypatch, other, go_over, when)
         if when == "before":
@@ -219,7 +220,7 @@ class TestGoingOver:
 
         def late(*args: Any) -> Any:
             monkeypatch.undo()
-            other.commit(("t",), Commit({"managed_by": "storage"}))
+            set_properties(other, ("t",), {"managed_by": "storage"})
             return answer(*args)
 
         with pytest.MonkeyPatch.context() as monkeypatch:
@@ -242,7 +243,7 @@ class TestGoingOver:
             return settle(governing, found, info)
 
         monkeypatch.setattr(Governing, "settle", late)
-        catalog.commit(("t",), Commit({"managed_by": "storage"}))
+        set_properties(catalog, ("t",), {"managed_by": "storage"})
         info = load(open_in(mode, root), ("t",))
         assert (versions(info), version_rows(root), staged(info)) == ([1, 2, 3], {}, [])
         assert lance.dataset(info.location).to_table()["id"].to_pylist() == [7]

@@ -23,10 +23,10 @@ from contract_tests.directory.opened import (
     new_table,
     open_in,
     rows,
+    set_properties,
     versions,
 )
 from contract_tests.directory.test_old_manifests import PRIMARY_KEY, manifest_schema
-from irc_bridge.catalog.models import Commit
 
 
 @pytest.fixture(params=MANAGED)
@@ -60,7 +60,7 @@ class TestManifestRows:
         catalog = open_in(mode, root)
         catalog.rename_table(("t",), ("ns", "u"))
         catalog.update_namespace_properties(("ns",), frozenset(), {"color": "red"})
-        catalog.commit(("ns", "u"), Commit({"color": "red"}))
+        set_properties(catalog, ("ns", "u"), {"color": "red"})
         catalog.create_namespace(("other",), {})
         found = {row["object_id"]: row for row in manifest(root).to_table().to_pylist()}
         kept = {key: (row["newer"], row["base_objects"]) for key, row in found.items()}

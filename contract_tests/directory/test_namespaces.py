@@ -15,9 +15,10 @@ from contract_tests.directory.opened import (
     new_table,
     open_in,
     path_of,
+    set_properties,
     versions,
 )
-from irc_bridge.catalog.models import Commit, NewTable, PropertyChanges
+from irc_bridge.catalog.models import NewTable, PropertyChanges
 from irc_bridge.errors import (
     BrokenTable,
     InvalidInput,
@@ -171,7 +172,7 @@ def test_a_declared_table_keeps_its_properties_over_a_rename(nested: Directory) 
     nested.create_table(("t",), declared(owner="ann"))
     nested.rename_table(("t",), ("u",))
     assert load(nested, ("u",)).properties["owner"] == "ann"
-    assert nested.commit(("u",), Commit({"a": "b"})).properties["a"] == "b"
+    assert set_properties(nested, ("u",), {"a": "b"}).properties["a"] == "b"
 
 
 def test_a_location_inside_the_root_is_kept(nested: Directory, root: Path) -> None:

@@ -17,9 +17,10 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
-from irc_bridge.catalog.models import Commit, Levels
+from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import NamespaceAlreadyExists, NamespaceNotFound, TableAlreadyExists
 
 A, AB = ("a",), ("a", "b")
@@ -145,7 +146,7 @@ def test_every_kind_of_change_in_turn(our_mode: str, their_mode: str, root: Path
     both_see({("a", "b", "back"): Path(held).name})
     ours.rename_table(("a", "b", "back"), ("a", "again"))
     both_see({("a", "again"): Path(held).name}, gone=(("a", "b", "back"),))
-    ours.commit(("a", "said"), Commit({"color": "blue"}, frozenset({"team"})))
+    set_properties(ours, ("a", "said"), {"color": "blue"}, frozenset({"team"}))
     assert theirs.table_properties(("a", "said")) == {"color": "blue"}
     ours.deregister_table(("a", "b", "made"))
     both_see({}, gone=(("a", "b", "made"),))

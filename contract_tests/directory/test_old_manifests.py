@@ -20,9 +20,9 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
-from irc_bridge.catalog.models import Commit
 from irc_bridge.errors import NamespaceAlreadyExists, TableAlreadyExists
 
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key:position": "0"}
@@ -105,7 +105,7 @@ def change_everything(catalog: Directory) -> None:
     catalog.create_namespace(("a", "b"), {"team": "x"})
     catalog.update_namespace_properties(("a",), frozenset(), {"color": "red"})
     catalog.create_table(("a", "said"), declared(owner="bob"))
-    catalog.commit(("a", "said"), Commit({"owner": "cid"}))
+    set_properties(catalog, ("a", "said"), {"owner": "cid"})
     catalog.create_table(("a", "made"), new_table())
     catalog.deregister_table(("a", "made"))
     catalog.rename_table(("a", "t"), ("a", "b", "u"))

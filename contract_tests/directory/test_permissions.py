@@ -6,8 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from contract_tests.directory.opened import Directory, load, names, new_table, open_in, path_of
-from irc_bridge.catalog.models import Commit
+from contract_tests.directory.opened import Directory, load, names, new_table, open_in, path_of, set_properties
 from irc_bridge.errors import BridgeError
 
 NOBODY = 65534
@@ -16,7 +15,7 @@ NOBODY = 65534
 def load_after_create(catalog: Directory) -> None:
     catalog.create_table(("t",), new_table())
     load(catalog, ("t",))
-    catalog.commit(("t",), Commit({"a": "b"}))
+    set_properties(catalog, ("t",), {"a": "b"})
     catalog.drop_table(("t",))
 
 
@@ -53,7 +52,7 @@ def creates(catalog: Directory) -> object:
 
 
 def commits(catalog: Directory) -> object:
-    return catalog.commit(("t",), Commit({"a": "b"}))
+    return set_properties(catalog, ("t",), {"a": "b"})
 
 
 def drops(catalog: Directory) -> object:

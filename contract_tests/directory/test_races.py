@@ -18,9 +18,10 @@ from contract_tests.directory.opened import (
     new_table,
     open_in,
     path_of,
+    set_properties,
     versions,
 )
-from irc_bridge.catalog.models import Commit, Levels
+from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import (
     BridgeError,
     ConcurrentModification,
@@ -138,7 +139,7 @@ def test_one_table_is_renamed_once(processes: Executor, root: Path, found_by: st
 def change_properties(mode: str, root: Path, who: int) -> int:
     catalog = open_in(mode, root)
     for number in range(5):
-        catalog.commit(("t",), Commit({f"{who}-{number}": "x", "last": str(who)}))
+        set_properties(catalog, ("t",), {f"{who}-{number}": "x", "last": str(who)})
     return 5
 
 

@@ -12,11 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from contract_tests.directory.opened import Directory, declared, load, names, new_table, open_in, versions
+from contract_tests.directory.opened import (
+    Directory,
+    declared,
+    load,
+    names,
+    new_table,
+    open_in,
+    set_properties,
+    versions,
+)
 from contract_tests.worlds.roots import S3Root
 from contract_tests.worlds.s3 import S3, s3_server
 from contract_tests.worlds.s3_watch import CHANGES, watched
-from irc_bridge.catalog.models import Commit
 from irc_bridge.errors import BridgeError, Internal, PermissionDenied, ServiceUnavailable
 
 T = ("t",)
@@ -25,7 +33,7 @@ READS: list[Call] = [names, lambda catalog: load(catalog, T), lambda catalog: ca
 CHANGES_OF_ALL: list[Call] = [
     lambda catalog: catalog.create_table(("u",), new_table()),
     lambda catalog: catalog.create_table(("u",), declared()),
-    lambda catalog: catalog.commit(T, Commit({"a": "b"})),
+    lambda catalog: set_properties(catalog, T, {"a": "b"}),
     lambda catalog: catalog.deregister_table(T),
     lambda catalog: catalog.drop_table(T),
 ]
@@ -44,7 +52,7 @@ def assert_untouched(mode: str, root: S3Root | Path) -> None:
     catalog = open_in(mode, str(root), **options)
     assert names(catalog) == ["t"]
     assert (versions(load(catalog, T)), load(catalog, T).properties["owner"]) == ([1], "ann")
-    assert catalog.commit(T, Commit({"a": "b"})).properties["a"] == "b"
+    assert set_properties(catalog, T, {"a": "b"}).properties["a"] == "b"
     catalog.create_table(("u",), new_table())
     catalog.drop_table(T)
     assert names(catalog) == ["u"]

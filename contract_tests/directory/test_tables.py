@@ -19,10 +19,11 @@ from contract_tests.directory.opened import (
     open_in,
     path_of,
     rows,
+    set_properties,
     versions,
 )
 from irc_bridge.backends.directory import open_directory
-from irc_bridge.catalog.models import TABLE_UUID, Commit, History, NewTable
+from irc_bridge.catalog.models import TABLE_UUID, History, NewTable
 from irc_bridge.catalog.ports import CanChangeNamespaces, CanRenameTables
 from irc_bridge.errors import (
     BrokenTable,
@@ -162,7 +163,7 @@ def test_a_missing_table(catalog: Directory) -> None:
         with pytest.raises(TableNotFound, match="Table does not exist: t"):
             call(T)
     with pytest.raises(TableNotFound):
-        catalog.commit(T, Commit({"a": "b"}))
+        set_properties(catalog, T, {"a": "b"})
     with pytest.raises(NamespaceNotFound, match=r"Namespace does not exist: a\.b"):
         catalog.load_table(("a", "b", "t"))
     with pytest.raises(NamespaceNotFound):
@@ -176,21 +177,21 @@ def test_a_declared_table_keeps_its_properties_past_the_first_version(catalog: D
     info = catalog.create_table(T, declared(owner="ann", team="x"))
     assert (info.versions, info.tags) == ((), {})
     assert names(catalog) == ["t"]
-    changed = catalog.commit(T, Commit({"team": "y"}, frozenset({"absent"})))
+    changed = set_properties(catalog, T, {"team": "y"}, frozenset({"absent"}))
     assert {**changed.properties, TABLE_UUID: ""} == {"owner": "ann", "team": "y", TABLE_UUID: ""}
     assert changed.versions == ()
     lance.write_dataset(rows(1), path_of(info))
     written = load(catalog, T)
     assert versions(written) == [1]
     assert written.properties == changed.properties
-    moved = catalog.commit(T, Commit({"color": "red"}, frozenset({"owner"})))
+    moved = set_properties(catalog, T, {"color": "red"}, frozenset({"owner"}))
     assert moved.properties == {
         "team": "y",
         "color": "red",
         TABLE_UUID: info.properties[TABLE_UUID],
     }
     assert lance.dataset(path_of(info)).metadata == moved.properties
-    assert "team" not in catalog.commit(T, Commit({}, frozenset({"team"}))).properties
+    assert "team" not in set_properties(catalog, T, {}, frozenset({"team"})).properties
 
 
 def test_lance_metadata_wins_over_what_was_kept(catalog: Directory) -> None:
@@ -201,10 +202,10 @@ def test_lance_metadata_wins_over_what_was_kept(catalog: Directory) -> None:
 
 def test_a_property_commit_is_one_new_version(catalog: Directory) -> None:
     catalog.create_table(T, new_table(a="1", b="2"))
-    info = catalog.commit(T, Commit({"a": "3", "c": "4"}, frozenset({"b", "absent"})))
+    info = set_properties(catalog, T, {"a": "3", "c": "4"}, frozenset({"b", "absent"}))
     assert {key: info.properties.get(key) for key in "abc"} == {"a": "3", "b": None, "c": "4"}
     assert versions(info) == [1, 2]
-    assert versions(catalog.commit(T, Commit({"a": "3"}, frozenset({"b"})))) == [1, 2]
+    assert versions(set_properties(catalog, T, {"a": "3"}, frozenset({"b"}))) == [1, 2]
 
 
 def test_drop_removes_the_files_and_the_name_can_come_again(catalog: Directory, root: Path) -> None:

@@ -173,11 +173,23 @@ class TestCreate:
     ) -> None:
         asked = stage(table.location, 1)
         made = create(catalog, asked.entry(T))
+        Path(path_of(table), "_irc_bridge", "2").unlink()
         again = create(catalog, asked.entry(T, e_tag=asked.e_tag))
         assert (again.manifest_path, again.e_tag) == (made.manifest_path, asked.e_tag)
         for other in (None, '"another"'):
             with pytest.raises(InvalidInput, match="no staged manifest"):
                 create(catalog, asked.entry(T, e_tag=other))
+
+    def test_a_repeat_is_known_by_the_name_of_the_staged_manifest(
+        self, catalog: Directory, table: TableInfo
+    ) -> None:
+        first = stage(table.location, 1)
+        made = create(catalog, first.entry(T))
+        create(catalog, stage(table.location, 2).entry(T))
+        again = create(catalog, first.entry(T))
+        assert (again.version, again.manifest_path) == (2, made.manifest_path)
+        with pytest.raises(InvalidInput, match="no staged manifest"):
+            create(catalog, first.entry(T, staged_path=first.manifest_path[:-4] + "beef"))
 
     def test_the_table_must_be_there(self, catalog: Directory, table: TableInfo) -> None:
         asked = stage(table.location, 1)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 
 import lance
+import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
@@ -115,3 +116,49 @@ def test_a_table_made_by_spark_is_a_lance_table(spark: SparkSession, lake: Lake)
     assert [(field.name, field.nullable) for field in made.schema] == [("id", False), ("name", True)]
     spark.sql("DROP TABLE irc.default.by_spark")
     assert made.count_rows() == 0
+
+
+def test_alter_table(spark: SparkSession, lake: Lake) -> None:
+    table = "irc.default.altered"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT NOT NULL, name STRING, place STRUCT<x: DOUBLE, y: DOUBLE>)")
+    location = str(lake.location("altered"))
+    values = {"id": [1, 2], "name": ["a", "b"], "place": [{"x": 1.0, "y": 2.0}, None]}
+    lance.write_dataset(pa.table(values, schema=lance.dataset(location).schema), location, mode="append")
+    steps = [
+        "ADD COLUMN score DOUBLE COMMENT 'of the last game'",
+        "ADD COLUMN place.z DOUBLE",
+        "RENAME COLUMN name TO called",
+        "DROP COLUMN place.y",
+        "ALTER COLUMN id DROP NOT NULL",
+        "ALTER COLUMN id COMMENT 'the key'",
+        "SET TBLPROPERTIES ('color'='blue')",
+        "UNSET TBLPROPERTIES ('color')",
+    ]
+    for step in steps:
+        before = lance.dataset(location).version
+        spark.sql(f"ALTER TABLE {table} {step}")
+        assert lance.dataset(location).version == before + 1, step
+    shown = columns(spark, table)
+    assert shown == {"id": "bigint", "called": "string", "place": "struct<x:double,z:double>", "score": "double"}
+    made = lance.dataset(location)
+    assert made.to_table().to_pylist() == [
+        {"id": 1, "called": "a", "place": {"x": 1.0, "z": None}, "score": None},
+        {"id": 2, "called": "b", "place": None, "score": None},
+    ]
+    assert made.schema.field("id").nullable
+    for step in ["ALTER COLUMN called FIRST", "ADD COLUMN first INT FIRST"]:
+        with pytest.raises(Exception, match="order"):
+            spark.sql(f"ALTER TABLE {table} {step}")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN small INT")
+    with pytest.raises(Exception, match="cannot become long"):
+        spark.sql(f"ALTER TABLE {table} ALTER COLUMN small TYPE BIGINT")
+    assert lance.dataset(location).version == made.version + 1
+    spark.sql(f"DROP TABLE {table}")
+
+
+def test_insert_says_what_to_do(spark: SparkSession) -> None:
+    spark.sql("CREATE TABLE irc.default.inserted (id BIGINT)")
+    spark.sql("ALTER TABLE irc.default.inserted SET TBLPROPERTIES ('managed_by'='impl')")
+    with pytest.raises(Exception, match=r"cannot write rows to a Lance table yet|has-no-Parquet-copy"):
+        spark.sql("INSERT INTO irc.default.inserted VALUES (1)")
+    spark.sql("DROP TABLE irc.default.inserted")

@@ -47,6 +47,9 @@ class Root(ABC):
     def put(self, location: str, content: bytes) -> None: ...
 
     @abstractmethod
+    def read(self, location: str) -> bytes: ...
+
+    @abstractmethod
     def make_folder(self, location: str) -> None: ...
 
     @abstractmethod
@@ -78,6 +81,9 @@ class LocalRoot(Root):
         file = folder_of(location)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
+
+    def read(self, location: str) -> bytes:
+        return folder_of(location).read_bytes()
 
     def make_folder(self, location: str) -> None:
         folder_of(location).mkdir(exist_ok=True)
@@ -116,6 +122,9 @@ class S3Root(Root):
 
     def put(self, location: str, content: bytes) -> None:
         self._store.put(self._key(location), content)
+
+    def read(self, location: str) -> bytes:
+        return bytes(self._store.get(self._key(location)).bytes())
 
     def make_folder(self, location: str) -> None:
         """As consoles and Hadoop mark a folder that is empty."""

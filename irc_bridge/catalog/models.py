@@ -14,6 +14,11 @@ TABLE_TYPE = "table_type"
 MANAGED_BY = "managed_by"
 TABLE_UUID = "irc-bridge.table-uuid"
 """Lance table metadata that holds the uuid of a table made through the bridge."""
+COMMITS = "irc-bridge.commits"
+"""Lance table metadata that holds the identities of the last commits of properties and schema."""
+
+
+ManagedBy = Literal["storage", "impl"]
 
 
 def managed_by(properties: Mapping[str, str]) -> str:
@@ -90,6 +95,8 @@ class TableInfo:
     updated_ms: int
     """When the table last changed: its latest version, or its declaration."""
     token: Hashable
+    schema_metadata: Mapping[str, str] = field(default_factory=dict)
+    """Lance's metadata of the latest schema."""
 
     @property
     def latest(self) -> TableVersion | None:
@@ -150,12 +157,59 @@ class NewTable:
     location: str | None = None
     schema: pa.Schema | None = None
     """None declares the table: name and place are taken, the first version comes from a writer."""
+    rows: pa.Table | None = None
+    """Those of the first version, of that schema; None for none."""
+
+
+FieldPath = tuple[str, ...]
+"""The names from a column down to a field inside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What becomes of a field that stays; None leaves it as it is."""
+
+    path: FieldPath
+    name: str | None = None
+    optional: bool = False
+    """It may hold nulls from now on."""
+    doc: str | None = None
+    """Empty removes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A field without values, at the end of the table or of the struct `parent`."""
+
+    parent: FieldPath
+    field: pa.Field
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """Fields go first, those that stay change next, new ones come last. Paths are those from before."""
+
+    drop: tuple[FieldPath, ...] = ()
+    alter: tuple[Alteration, ...] = ()
+    add: tuple[Addition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
+    """What one commit changes. A new version, the version that properties and schema make, tags and removals are
+    things that one commit does one of; only tags and removals go together, in this order."""
+
+    new_version: NewVersion | None = None
     set_properties: Mapping[str, str] = field(default_factory=dict)
     remove_properties: frozenset[str] = frozenset()
+    schema: SchemaChange | None = None
+    schema_metadata: Mapping[str, str] | None = None
+    """Lance's metadata of the schema, all of it."""
+    set_tags: Mapping[str, int] = field(default_factory=dict)
+    remove_tags: frozenset[str] = frozenset()
+    remove_versions: frozenset[int] = frozenset()
+    identity: str | None = None
+    """Tells whether a commit of properties and schema is in already, when it is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +236,26 @@ class PropertyChanges:
     updated: tuple[str, ...]
     removed: tuple[str, ...]
     missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How many rows the fragments of a table have."""
+
+    min: int
+    max: int
+    mean: int
+    p25: int
+    p50: int
+    p75: int
+    p99: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableStats:
+    total_bytes: int
+    rows: int
+    indices: int
+    fragments: int
+    small_fragments: int
+    lengths: Lengths

@@ -4,8 +4,10 @@ A protocol asks `isinstance(catalog, CanRenameTables)` once, at start: what a ba
 advertised. Names are lists of levels below the backend's root namespace, whose own name is the empty list.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
 
 from irc_bridge.catalog.models import (
     EVERYTHING,
@@ -19,10 +21,14 @@ from irc_bridge.catalog.models import (
     PageRequest,
     PropertyChanges,
     TableInfo,
+    TableStats,
     Unchanged,
     VersionRange,
     VersionRecord,
 )
+
+Decide = Callable[[TableInfo], Commit]
+"""Sees a table as it is and says what to change, or raises."""
 
 
 class Catalog(Protocol):
@@ -109,8 +115,15 @@ class CanListDeregistered(Protocol):
 
 @runtime_checkable
 class CanCommit(Protocol):
-    def commit(self, table: Levels, commit: Commit) -> TableInfo:
-        """The table after the commit. TableNotFound, CommitFailed."""
+    def commit(self, table: Levels, decide: Decide, history: History = History.REFS) -> None:
+        """`decide` is asked again when another writer came first: what it saw is what it changes. TableNotFound,
+        InvalidInput, CommitFailed when nothing was changed, CommitStateUnknown when nobody can tell."""
+
+
+@runtime_checkable
+class CanCommitTogether(Protocol):
+    def commit_together(self, changes: Mapping[Levels, Decide], history: History = History.REFS) -> None:
+        """All or none of them, each as `commit` does it. InvalidInput for what cannot take part."""
 
 
 @runtime_checkable
@@ -122,6 +135,9 @@ class CanKeepVersions(Protocol):
         none of them where the catalog manages versions itself; elsewhere one after the other up to the first that
         fails. A repeat of what was done succeeds. InvalidInput for a staged manifest that cannot be that version,
         TableVersionAlreadyExists, ConcurrentModification when the version is not the next one."""
+
+    def was_made(self, new: NewVersion) -> bool:
+        """Whether that very staged manifest became a version, also when its file is gone and others followed."""
 
     def list_table_versions(
         self, table: Levels, *, descending: bool = True, after: int | None = None, limit: int | None = None
@@ -138,6 +154,23 @@ class CanKeepVersions(Protocol):
     def load_version(self, table: Levels, version: int) -> TableInfo:
         """The table as `load_table` gives it, as it was at that version and with no other.
         TableVersionNotFound, BrokenTable."""
+
+
+@runtime_checkable
+class CanWriteRows(Protocol):
+    def write_rows(self, table: Levels, rows: pa.Table, properties: Mapping[str, str], overwrite: bool) -> None:
+        """The rows become the content of a table that is only declared, or with `overwrite` of any: its next
+        version, which these properties are added to. TableNotFound, TableAlreadyExists without `overwrite`,
+        InvalidInput for rows that Lance cannot store, CommitFailed."""
+
+
+@runtime_checkable
+class CanCountRows(Protocol):
+    def count_rows(self, table: Levels, version: int | None, predicate: str | None) -> int:
+        """At a version or the latest. TableNotFound, TableVersionNotFound, InvalidInput for the predicate."""
+
+    def table_stats(self, table: Levels) -> TableStats:
+        """Of the latest version. TableNotFound, TableVersionNotFound."""
 
 
 @runtime_checkable

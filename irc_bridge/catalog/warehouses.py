@@ -1,6 +1,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from irc_bridge.catalog.models import MANAGED_BY, ManagedBy
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.errors import InvalidInput, WarehouseNotFound
 
@@ -15,6 +16,13 @@ class Warehouse:
     """The Iceberg namespace in which the tables of the catalog's root namespace appear."""
     read_only: bool = False
     vend_credentials: bool = False
+    default_managed_by: ManagedBy = "storage"
+
+    def properties_of_new(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """The properties of a table that is made with these."""
+        if self.default_managed_by == "storage" or MANAGED_BY in properties:
+            return dict(properties)
+        return {**properties, MANAGED_BY: self.default_managed_by}
 
 
 class Warehouses(Mapping[str, Warehouse]):

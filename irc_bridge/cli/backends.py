@@ -34,5 +34,10 @@ def _open(name: str, settings: DirWarehouse) -> Warehouse:
             f"the tables of its root appear: choose another one with warehouses.{name}.root_namespace"
         )
     return Warehouse(
-        name, catalog, settings.root_namespace, settings.read_only, vend_credentials=settings.vend_credentials
+        name,
+        catalog,
+        settings.root_namespace,
+        settings.read_only,
+        settings.vend_credentials,
+        settings.default_managed_by,
     )

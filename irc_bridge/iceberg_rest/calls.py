@@ -1,23 +1,13 @@
 """What a handler gets: one request, its names decoded and mapped onto the catalog."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
-from starlette.datastructures import Headers, QueryParams
-
-from irc_bridge import names
+from irc_bridge import names, wire
 from irc_bridge.catalog.models import EVERYTHING, Levels, PageRequest
-from irc_bridge.catalog.ports import Catalog
-from irc_bridge.catalog.warehouses import Warehouse, Warehouses
-from irc_bridge.errors import InvalidInput, NamespaceNotFound, Unsupported
+from irc_bridge.errors import InvalidInput, NamespaceNotFound
 from irc_bridge.iceberg_rest.warm import Asked, WarmLoads
-
-Model = TypeVar("Model", bound=BaseModel)
-Ability = TypeVar("Ability")
 
 DEFAULT_PAGE_SIZE = 1000
 
@@ -35,30 +25,9 @@ class Identifier:
 
 
 @dataclass
-class Call:
-    operation: str
-    params: Mapping[str, str]
-    query: QueryParams
-    headers: Headers
-    body: bytes
-    warehouses: Warehouses
+class Call(wire.Call):
     asked: Asked
     warm: WarmLoads
-
-    @cached_property
-    def warehouse(self) -> Warehouse:
-        prefix = self.params.get("prefix")
-        return self.warehouses.only() if prefix is None else self.warehouses[names.decode(prefix)]
-
-    @property
-    def catalog(self) -> Catalog:
-        return self.warehouse.catalog
-
-    def able(self, ability: type[Ability]) -> Ability:
-        catalog: object = self.catalog
-        if not isinstance(catalog, ability):
-            raise Unsupported(f"Warehouse {self.warehouse.name} does not support {self.operation}")
-        return catalog
 
     @cached_property
     def namespace(self) -> Levels:
@@ -108,8 +77,8 @@ class Call:
         limit = min(int(size), DEFAULT_PAGE_SIZE) if size else DEFAULT_PAGE_SIZE
         return PageRequest(names.name_of_page_token(token) if token else None, limit)
 
-    def read(self, model: type[Model]) -> Model:
-        return _read(_json(self.body), model)
+    def read(self, model: type[wire.Model]) -> wire.Model:
+        return wire.read(self.body, model)
 
     def _namespace(self, decoded: str) -> Levels:
         literal, again = names.split(decoded), names.split(names.decode_again(decoded))
@@ -124,25 +93,3 @@ def _exists(exists: Callable[[Levels], bool], levels: Levels) -> bool:
         return exists(levels)
     except InvalidInput:
         return False
-
-
-def _json(body: bytes) -> object:
-    try:
-        content = json.loads(body)
-        json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is no text
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"The request body is not JSON: {error}") from None
-    return content
-
-
-def _read(content: object, model: type[Model]) -> Model:
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "body"
-        raise InvalidInput(f"Invalid request body: {field}: {first['msg']}") from None
-    except KeyError as error:
-        raise InvalidInput(f"Invalid request body: {error.args[0]}: Field required") from None
-    except Exception as error:  # noqa: BLE001 - pyiceberg's models raise errors of their own
-        raise InvalidInput(f"Invalid request body: {error}") from None

@@ -1,109 +1,167 @@
-"""Commits: requirements are checked against the table as it is, updates become one `Commit`."""
+"""Commits: what a request asks for is decided on the table as it is, again whenever another writer was first."""
 
+import hashlib
 import json
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.update import (
+    AddSchemaUpdate,
     AddSnapshotUpdate,
     AssertCreate,
-    AssignUUIDUpdate,
-    RemovePropertiesUpdate,
-    SetLocationUpdate,
-    SetPropertiesUpdate,
-    TableRequirement,
-    TableUpdate,
-    UpgradeFormatVersionUpdate,
+    AssertLastAssignedFieldId,
+    AssertRefSnapshotId,
+    RemoveSnapshotsUpdate,
+    SetCurrentSchemaUpdate,
+    SetSnapshotRefUpdate,
 )
 from starlette.responses import Response
 
-from irc_bridge.catalog.models import Commit, History, TableInfo
-from irc_bridge.catalog.ports import CanCommit
-from irc_bridge.errors import CommitFailed, InvalidInput
-from irc_bridge.iceberg_rest import properties, replies
+from irc_bridge.catalog.models import COMMITS, Commit, History, NewVersion, TableInfo
+from irc_bridge.catalog.ports import CanCommit, CanCommitTogether, CanKeepVersions
+from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput
+from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
+from irc_bridge.iceberg_rest.changes import Changes, new_version
 from irc_bridge.iceberg_rest.requests import CommitTableRequest, CommitTransactionRequest
 from irc_bridge.iceberg_rest.staging import create_staged
 from irc_bridge.translation.metadata import table_metadata
 
+_NEED_HISTORY = (AddSchemaUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate, RemoveSnapshotsUpdate)
+
 
 def update_table(call: Call) -> Response:
-    info = _commit(call, call.table, call.read(CommitTableRequest))
-    location = info.latest.manifest if info.latest else f"{info.location}/.lance-reserved"
-    metadata = table_metadata(info).model_dump_json().encode()
-    return replies.ok_bytes(
-        b'{"metadata-location":' + json.dumps(location).encode() + b',"metadata":' + metadata + b"}"
-    )
+    table, request = call.table, call.read(CommitTableRequest)
+    if _creates(request):
+        return _committed(create_staged(call, table, request.updates))
+    asked = _Asked(call, table, request)
+    call.able(CanCommit).commit(table.in_catalog, asked.decide, asked.history)
+    try:
+        info = call.catalog.load_table(table.in_catalog, History.ALL)
+    except BridgeError as error:
+        raise CommitStateUnknown(f"The commit was made, but {table} cannot be read: {error.message}") from error
+    assert isinstance(info, TableInfo)
+    return _committed(info)
 
 
 def commit_transaction(call: Call) -> Response:
     changes = call.read(CommitTransactionRequest).table_changes
-    if len(changes) != 1:
-        raise InvalidInput(
-            f"table-changes: this warehouse commits to one table at a time, and this request names {len(changes)}"
-        )
-    identifier = changes[0].identifier
-    if identifier is None:
-        raise InvalidInput("table-changes.0.identifier: Field required")
-    _commit(call, call.identifier(identifier.namespace, identifier.name), changes[0])
+    asked = {}
+    for number, change in enumerate(changes):
+        if change.identifier is None:
+            raise InvalidInput(f"table-changes.{number}.identifier: Field required")
+        table = call.identifier(change.identifier.namespace, change.identifier.name)
+        if table.in_catalog in asked:
+            raise InvalidInput(f"table-changes.{number}.identifier: {table} is named twice")
+        asked[table.in_catalog] = _Asked(call, table, change)
+    if len(asked) == 1:
+        _commit_one(call, next(iter(asked.values())))
+    elif asked:
+        _commit_together(call, list(asked.values()))
     return replies.no_content()
 
 
-def _commit(call: Call, table: Identifier, request: CommitTableRequest) -> TableInfo:
-    if any(isinstance(requirement, AssertCreate) for requirement in request.requirements):
-        return create_staged(call, table, request.updates)
-    info = call.catalog.load_table(table.in_catalog, History.ALL)
-    assert isinstance(info, TableInfo)
-    metadata = table_metadata(info)
-    for requirement in request.requirements:
-        _require(requirement, metadata)
-    commit = _as_commit(request.updates, metadata)
-    if commit == Commit():
-        return info
-    return call.able(CanCommit).commit(table.in_catalog, commit)
+def _commit_one(call: Call, asked: "_Asked") -> None:
+    if _creates(asked.request):
+        create_staged(call, asked.table, asked.request.updates)
+    else:
+        call.able(CanCommit).commit(asked.table.in_catalog, asked.decide, asked.history)
 
 
-def _require(requirement: TableRequirement, metadata: TableMetadata) -> None:
-    try:
-        requirement.validate(metadata)
-    except CommitFailedException as error:
-        reason = str(error).removeprefix("Requirement failed: ").removeprefix("Table ")
-        raise CommitFailed(f"Requirement failed: {reason}") from None
+def _commit_together(call: Call, asked: list["_Asked"]) -> None:
+    if not isinstance(call.catalog, CanCommitTogether):
+        raise InvalidInput(
+            f"table-changes: warehouse {call.warehouse.name} commits to one table at a time, and this names "
+            f"{len(asked)}. A directory with table_version_management commits to several"
+        )
+    if any(_creates(each.request) for each in asked):
+        raise InvalidInput("table-changes: a table is created by a commit of its own, with no other table in it")
+    history = History.ALL if any(each.history is History.ALL for each in asked) else History.REFS
+    call.catalog.commit_together({each.table.in_catalog: each.decide for each in asked}, history)
 
 
-def _as_commit(updates: tuple[TableUpdate, ...], metadata: TableMetadata) -> Commit:
-    set_properties: dict[str, str] = {}
-    removals: set[str] = set()
-    for update in updates:
-        match update:
-            case SetPropertiesUpdate():
-                added = properties.kept(update.updates)
-                set_properties |= added
-                removals -= added.keys()
-            case RemovePropertiesUpdate():
-                properties.check_keys(update.removals)
-                removals |= set(update.removals)
-                set_properties = {k: v for k, v in set_properties.items() if k not in removals}
-            case _:
-                _allow(update, metadata)
-    return Commit(set_properties, frozenset(removals))
+def _creates(request: CommitTableRequest) -> bool:
+    return any(isinstance(requirement, AssertCreate) for requirement in request.requirements)
 
 
-def _allow(update: TableUpdate, metadata: TableMetadata) -> None:
-    """Updates that state what is so already change nothing; all others cannot be done."""
-    match update:
-        case AssignUUIDUpdate() if update.uuid == metadata.table_uuid:
-            return
-        case SetLocationUpdate() if update.location.rstrip("/") == metadata.location:
-            return
-        case UpgradeFormatVersionUpdate():
-            properties.check_format_version(str(update.format_version))
-        case AddSnapshotUpdate():
+def _committed(info: TableInfo) -> Response:
+    """Clients take metadata for changed where its location is another."""
+    metadata = table_metadata(info).model_dump_json().encode()
+    manifest = info.latest.manifest if info.latest else f"{info.location}/.lance-reserved"
+    location = json.dumps(f"{manifest}#{_digest(metadata)}").encode()
+    return replies.ok_bytes(b'{"metadata-location":' + location + b',"metadata":' + metadata + b"}")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+class _Asked:
+    """What a client asks of one table."""
+
+    def __init__(self, call: Call, table: Identifier, request: CommitTableRequest) -> None:
+        self._call = call
+        self.table = table
+        self.request = request
+        self._identity = _digest(request.model_dump_json(include={"requirements", "updates"}).encode())
+
+    @property
+    def history(self) -> History:
+        needed = any(isinstance(each, _NEED_HISTORY) and not _is_main(each) for each in self.request.updates)
+        needed |= any(isinstance(each, AssertLastAssignedFieldId) for each in self.request.requirements)
+        return History.ALL if needed else History.REFS
+
+    def decide(self, info: TableInfo) -> Commit:
+        """The empty commit when it is in already."""
+        metadata = table_metadata(info)
+        failed = self._failed_requirement(metadata)
+        if failed is not None:
+            if self._is_in(info, metadata):
+                return Commit()
+            raise CommitFailed(f"Requirement failed: {failed}")
+        commit = Changes(self.table.in_catalog, metadata).commit(self.request.updates, self._identity)
+        if commit.new_version is not None:
+            self._require_asserted(info, commit.new_version)
+        return commit
+
+    def _failed_requirement(self, metadata: TableMetadata) -> str | None:
+        for requirement in self.request.requirements:
+            try:
+                requirement.validate(metadata)
+            except CommitFailedException as error:
+                return str(error).removeprefix("Requirement failed: ").removeprefix("Table ")
+        return None
+
+    def _is_in(self, info: TableInfo, metadata: TableMetadata) -> bool:
+        for update in self.request.updates:
+            if isinstance(update, AddSnapshotUpdate):
+                new = new_version(self.table.in_catalog, metadata, update)
+                return self._call.able(CanKeepVersions).was_made(new)
+        return self._identity in info.properties.get(COMMITS, "").split()
+
+    def _require_asserted(self, info: TableInfo, new: NewVersion) -> None:
+        if info.managed_by != "impl":
             raise InvalidInput(
-                "add-snapshot: data cannot be written to a Lance table through this server; "
-                f"write it with a Lance client at {metadata.location}"
+                f"add-snapshot: {self.table} is managed by its storage: writers commit there, with Lance. Set its "
+                f"property managed_by to impl to make this catalog decide"
             )
-        case _:
+        asserted = [
+            requirement.snapshot_id
+            for requirement in self.request.requirements
+            if isinstance(requirement, AssertRefSnapshotId) and requirement.ref == MAIN_BRANCH
+        ]
+        if not asserted:
             raise InvalidInput(
-                f"The update {update.action} cannot be applied to a Lance table: commits set and remove properties"
+                f"requirements: add-snapshot needs assert-ref-snapshot-id for {MAIN_BRANCH}, with the version "
+                f"that the new one follows"
             )
+        if new.version != (asserted[0] or 0) + 1:
+            raise InvalidInput(
+                f"add-snapshot: the snapshot-id must be {(asserted[0] or 0) + 1}, one more than the version that "
+                f"assert-ref-snapshot-id names, and is {new.version}"
+            )
+
+
+def _is_main(update: object) -> bool:
+    return isinstance(update, SetSnapshotRefUpdate) and update.ref_name == MAIN_BRANCH

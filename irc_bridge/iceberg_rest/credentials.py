@@ -8,7 +8,7 @@ from irc_bridge.catalog.models import History, TableInfo
 from irc_bridge.catalog.ports import CanVendCredentials
 from irc_bridge.errors import TableNotFound
 from irc_bridge.iceberg_rest import replies
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.calls import Call, Identifier
 
 ICEBERG_NAMES = {
     "access_key_id": "s3.access-key-id",
@@ -19,12 +19,12 @@ ICEBERG_NAMES = {
 }
 
 
-def vended(call: Call) -> Mapping[str, str]:
+def vended(call: Call, table: Identifier) -> Mapping[str, str]:
     """The options of the table's storage if the request delegates access and the warehouse vends, else none."""
     delegation = call.headers.get("x-iceberg-access-delegation", "")
     if not call.warehouse.vend_credentials or "vended-credentials" not in delegation:
         return {}
-    return _options(call)
+    return _options(call, table)
 
 
 def load_credentials(call: Call) -> Response:
@@ -35,16 +35,16 @@ def load_credentials(call: Call) -> Response:
         return replies.ok({"storage-credentials": []})
     info = call.catalog.load_table(identifier.in_catalog, History.REFS)
     assert isinstance(info, TableInfo)
-    content = {"storage-credentials": [{"prefix": info.location, "config": _options(call)}]}
+    content = {"storage-credentials": [{"prefix": info.location, "config": _options(call, identifier)}]}
     response = replies.ok(content)
     response.headers["cache-control"] = "no-store, private"
     return response
 
 
-def _options(call: Call) -> Mapping[str, str]:
+def _options(call: Call, table: Identifier) -> Mapping[str, str]:
     if not isinstance(call.catalog, CanVendCredentials):
         return {}
-    options = call.catalog.storage_options(call.table.in_catalog)
+    options = call.catalog.storage_options(table.in_catalog)
     return {**options, **_iceberg_options(options)}
 
 

@@ -84,12 +84,12 @@ ENDPOINTS = (
     _absent("cancelPlanning", "DELETE", TABLE + "/plan/{plan-id}", scans.no_such_plan),
     _absent("fetchScanTasks", "POST", TABLE + "/tasks", scans.no_such_task),
     _change("renameTable", "POST", "/v1/{prefix}/tables/rename", tables.rename_table, ports.CanRenameTables),
-    _absent(
+    _change(
         "commitTransaction",
         "POST",
         "/v1/{prefix}/transactions/commit",
         commits.commit_transaction,
-        changes=True,
+        ports.CanCommitTogether,
     ),
     _absent("listViews", "GET", VIEWS, views.list_views),
     _absent("createView", "POST", VIEWS, views.create_view, changes=True),

@@ -11,7 +11,7 @@ from irc_bridge.catalog.cache import Answer
 from irc_bridge.catalog.models import History, TableInfo, Unchanged
 from irc_bridge.errors import InvalidInput, TableNotFound
 from irc_bridge.iceberg_rest import credentials, replies
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.calls import Call, Identifier
 from irc_bridge.iceberg_rest.warm import conditional
 from irc_bridge.translation.metadata import table_metadata
 
@@ -26,7 +26,7 @@ def load_table(call: Call) -> Response:
     answer = _answer(info, known, history)
     call.warm.answers.put(key, answer)
     call.warm.remember(call.asked, call.warehouse, key)
-    return _vended(call, answer) or conditional(call.headers.get("if-none-match", ""), answer)
+    return _vended(call, call.table, answer) or conditional(call.headers.get("if-none-match", ""), answer)
 
 
 def table_exists(call: Call) -> Response:
@@ -35,10 +35,10 @@ def table_exists(call: Call) -> Response:
     return replies.no_content()
 
 
-def load_result(call: Call, info: TableInfo) -> Response:
+def load_result(call: Call, table: Identifier, info: TableInfo) -> Response:
     """A LoadTableResult for a table that a request just made."""
     answer = _answer(info, None, History.ALL)
-    return _vended(call, answer) or cast(Response, answer.reply)
+    return _vended(call, table, answer) or cast(Response, answer.reply)
 
 
 def _history(call: Call) -> History:
@@ -59,8 +59,8 @@ def _answer(info: TableInfo | Unchanged, known: Answer | None, history: History)
     return Answer(info.token, body, etag, replies.ok_bytes(body, {"etag": etag}))
 
 
-def _vended(call: Call, answer: Answer) -> Response | None:
-    config = credentials.vended(call)
+def _vended(call: Call, table: Identifier, answer: Answer) -> Response | None:
+    config = credentials.vended(call, table)
     if not config:
         return None
     body = answer.body.removesuffix(EMPTY_CONFIG) + b'"config":' + json.dumps(config).encode() + b"}"

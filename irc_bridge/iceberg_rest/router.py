@@ -1,28 +1,18 @@
 """From a raw path to a handler. Names may hold an encoded slash, so the path is cut before it is decoded."""
 
-import logging
 from collections.abc import Mapping
 
-from anyio import to_thread
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from irc_bridge import wire
 from irc_bridge.catalog.warehouses import Warehouses
-from irc_bridge.errors import (
-    BodyTooLarge,
-    BridgeError,
-    Internal,
-    MethodNotAllowed,
-    PermissionDenied,
-    RouteNotFound,
-)
+from irc_bridge.errors import MethodNotAllowed, RouteNotFound
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
 from irc_bridge.iceberg_rest.warm import WarmLoads
-
-log = logging.getLogger("irc_bridge.iceberg_rest")
 
 FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2] for endpoint in ENDPOINTS}
 """What follows /v1 when the prefix is left out."""
@@ -44,53 +34,25 @@ class IcebergRest:
         if scope["type"] != "http" or scope["raw_path"].startswith(b"/health/"):
             await self._app(scope, receive, send)
             return
-        response = self._warm.reply(scope) or await self._respond(Request(scope, receive))
+        response = self._warm.reply(scope) or await wire.answered(
+            Request(scope, receive), self._answer, replies.failure
+        )
         await response(scope, receive, send)
-
-    async def _respond(self, request: Request) -> Response:
-        try:
-            return await self._answer(request)
-        except BridgeError as error:
-            return replies.failure(error)
-        except ClientDisconnect:
-            raise
-        except Exception:
-            request_id = request.scope.get("request_id")
-            log.exception("request %s failed", request_id)
-            return replies.failure(Internal(f"Internal error. The server's log has the cause under {request_id}"))
 
     async def _answer(self, request: Request) -> Response:
         endpoint, params = find(request.method, request.scope["raw_path"])
         call = Call(
             operation=endpoint.operation,
+            prefix=params.get("prefix"),
             params=params,
             query=request.query_params,
             headers=request.headers,
-            body=b"",
+            body=await wire.body_of(request, self._max_body_bytes),
             warehouses=self._warehouses,
             asked=(request.scope["raw_path"], request.scope["query_string"]),
             warm=self._warm,
         )
-        call.body = await self._body(request)
-        return await to_thread.run_sync(_run, endpoint, call)
-
-    async def _body(self, request: Request) -> bytes:
-        limit = self._max_body_bytes
-        length = request.headers.get("content-length", "0")
-        if length.isdigit() and int(length) > limit:
-            raise BodyTooLarge(f"The request body has {length} bytes; this server takes {limit}")
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > limit:
-                raise BodyTooLarge(f"The request body is larger than the {limit} bytes that this server takes")
-        return bytes(body)
-
-
-def _run(endpoint: Endpoint, call: Call) -> Response:
-    if endpoint.changes and call.warehouse.read_only:
-        raise PermissionDenied(f"Warehouse {call.warehouse.name} is read-only: {endpoint.operation} is refused")
-    return endpoint.handler(call)
+        return await wire.run(endpoint.handler, call, endpoint.changes)
 
 
 def _cut(path: str) -> tuple[Shape, list[str]]:

@@ -1,6 +1,7 @@
 """Create in two steps: stage-create answers with what would be, the assert-create commit makes it."""
 
 import time
+from dataclasses import replace
 from uuid import uuid4
 
 from pyiceberg.schema import Schema
@@ -46,7 +47,9 @@ def staged_metadata(call: Call, table: Identifier, new: NewTable, schema: Schema
 
 
 def create_staged(call: Call, table: Identifier, updates: tuple[TableUpdate, ...]) -> TableInfo:
-    return call.able(CanCreateTables).create_table(table.in_catalog, _new_table(updates))
+    new = _new_table(updates)
+    new = replace(new, properties=call.warehouse.properties_of_new(new.properties))
+    return call.able(CanCreateTables).create_table(table.in_catalog, new)
 
 
 def _new_table(updates: tuple[TableUpdate, ...]) -> NewTable:

@@ -30,11 +30,12 @@ def create_table(call: Call) -> Response:
     properties.refuse_layout("partition spec", (request.partition_spec or {}).get("fields"))
     properties.refuse_layout("sort order", (request.write_order or {}).get("fields"))
     schema = None if _is_dummy(request) else to_arrow(request.table_schema)
-    new = NewTable(properties.kept(request.properties), request.location, schema)
+    wanted = call.warehouse.properties_of_new(properties.kept(request.properties))
+    new = NewTable(wanted, request.location, schema)
     table = call.identifier(call.namespace, request.name)
     if request.stage_create:
         return _staged(call, table, new, request.table_schema)
-    return load_result(call, call.able(CanCreateTables).create_table(table.in_catalog, new))
+    return load_result(call, table, call.able(CanCreateTables).create_table(table.in_catalog, new))
 
 
 def _staged(call: Call, table: Identifier, new: NewTable, schema: Schema) -> Response:
@@ -58,7 +59,7 @@ def register_table(call: Call) -> Response:
         raise InvalidInput("overwrite is not supported: drop the table first, without purge, then register it")
     table = call.identifier(call.namespace, request.name)
     info = call.able(CanRegisterTables).register_table(table.in_catalog, request.metadata_location)
-    return load_result(call, info)
+    return load_result(call, table, info)
 
 
 def rename_table(call: Call) -> Response:

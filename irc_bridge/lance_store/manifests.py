@@ -4,10 +4,12 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from uuid import uuid4
 
 from irc_bridge.catalog.models import NamingScheme
 
 VERSIONS = "_versions"
+DATA = "data"
 _V1 = re.compile(r"(\d{1,19})\.manifest")
 _V2 = re.compile(r"(\d{20})\.manifest")
 _LARGEST = 2**64 - 1
@@ -15,8 +17,9 @@ _DETACHED = 2**63
 _DETACHED_NAME = f"{_LARGEST - _DETACHED:020}.manifest"
 _V2_LENGTH = len(_DETACHED_NAME)
 _STAGED = re.compile(r"(\d{1,20}\.manifest)-[0-9a-fA-F-]{32,36}")
-_VERSION, _TIMESTAMP, _TABLE_METADATA, _BRANCH = 3, 7, 19, 20
-"""The numbers of the fields in Lance's table.proto."""
+_FRAGMENT, _VERSION, _TIMESTAMP, _TABLE_METADATA, _BRANCH = 2, 3, 7, 19, 20
+_FILE, _PATH, _BASE = 2, 1, 7
+"""The numbers of the fields in Lance's table.proto: of a manifest; of a fragment and its data files."""
 _FOOTER_LENGTH = 16
 _MAGIC = b"LANC"
 _NUMBER, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
@@ -44,6 +47,11 @@ def name_of(version: int, like: str | None = None) -> str:
 def names_of(version: int) -> Mapping[NamingScheme, str]:
     """The file names of a version, the usual one first."""
     return {"V2": name_of(version), "V1": f"{version}.manifest"}
+
+
+def staged_name(version: int, like: str | None = None) -> str:
+    """A name as Lance gives one to the manifest of a version that is still to be made."""
+    return f"{name_of(version, like)}-{uuid4()}"
 
 
 def staged_version(name: str) -> int | None:
@@ -74,11 +82,13 @@ class Head:
     version: int
     timestamp_ms: int
     branch: str | None
+    data_file: str | None
+    """One of the latest fragment, below the table; None when there is no fragment, or its files lie elsewhere."""
 
 
 def head_of(manifest: bytes) -> Head:
     """ValueError says why the bytes are no manifest."""
-    version, timestamp, branch = 0, b"", None
+    version, timestamp, branch, fragment = 0, b"", None, b""
     start, end = _message_of(manifest)
     for number, value in _fields(manifest, start, end):
         if number == _VERSION and isinstance(value, int):
@@ -87,21 +97,54 @@ def head_of(manifest: bytes) -> Head:
             timestamp = value
         elif number == _BRANCH and isinstance(value, bytes):
             branch = value.decode() or None
+        elif number == _FRAGMENT and isinstance(value, bytes):
+            fragment = value
     parts = dict(_fields(timestamp, 0, len(timestamp)))
     seconds, nanos = parts.get(1, 0), parts.get(2, 0)
     if not version or not isinstance(seconds, int) or not isinstance(nanos, int):
         raise ValueError("it names no version")
-    return Head(version, seconds * 1000 + nanos // 1_000_000, branch)
+    return Head(version, seconds * 1000 + nanos // 1_000_000, branch, _data_file(fragment))
+
+
+def _data_file(fragment: bytes) -> str | None:
+    for number, value in _fields(fragment, 0, len(fragment)):
+        if number == _FILE and isinstance(value, bytes):
+            file = dict(_fields(value, 0, len(value)))
+            if _BASE not in file:
+                return f"{DATA}/{_text(file.get(_PATH))}"
+    return None
+
+
+def table_metadata_of(manifest: bytes) -> dict[str, str]:
+    """ValueError says why the bytes are no manifest."""
+    entries = (
+        dict(_fields(value, 0, len(value)))
+        for number, value in _fields(manifest, *_message_of(manifest))
+        if number == _TABLE_METADATA and isinstance(value, bytes)
+    )
+    return {_text(entry.get(1)): _text(entry.get(2)) for entry in entries}
 
 
 def with_metadata(manifest: bytes, metadata: Mapping[str, str]) -> bytes:
-    """The manifest file with entries added to its table metadata. A protobuf message takes more entries of a map
-    at its end."""
+    """The manifest file with entries added to its table metadata."""
+    entries = (_block(1, key.encode()) + _block(2, value.encode()) for key, value in metadata.items())
+    return _with_more(manifest, b"".join(_block(_TABLE_METADATA, entry) for entry in entries))
+
+
+def renumbered(manifest: bytes, version: int) -> bytes:
+    """The manifest file as that of another version."""
+    return _with_more(manifest, _varint(_VERSION << 3 | _NUMBER) + _varint(version))
+
+
+def _with_more(manifest: bytes, fields: bytes) -> bytes:
+    """A protobuf message takes more entries of a map at its end, and of a number the last counts."""
     start, end = _message_of(manifest)
-    message = manifest[start:end]
-    for key, value in metadata.items():
-        message += _block(_TABLE_METADATA, _block(1, key.encode()) + _block(2, value.encode()))
+    message = manifest[start:end] + fields
     return manifest[: start - 4] + struct.pack("<I", len(message)) + message + manifest[-_FOOTER_LENGTH:]
+
+
+def _text(value: int | bytes | None) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 
 def _message_of(manifest: bytes) -> tuple[int, int]:

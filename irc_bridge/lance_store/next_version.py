@@ -1,24 +1,13 @@
 """Commits that become the very next version of what they started from, or nothing at all. Left to itself Lance
 moves a commit on top of those that came first wherever it sees no conflict."""
 
-from typing import Any, Protocol
+from typing import Any
 
 import lance
 
 from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
 from irc_bridge.lance_store.manifests import VERSIONS, name_of
 from irc_bridge.lance_store.storage import Storage
-
-
-class Decider(Protocol):
-    """Who decides about versions instead of the storage."""
-
-    def latest(self) -> int:
-        """0 when there is none."""
-
-    def make(self, version: int, staged: str, final: str) -> bool:
-        """Makes the staged manifest at the path `staged` a version, under the path `final`. False when another
-        was first."""
 
 
 class _Staging:
@@ -46,10 +35,9 @@ def commit_next(
     dataset: lance.LanceDataset,
     newest: str,
     operation: Any,
-    decider: Decider | None = None,
 ) -> lance.LanceDataset:
     """The dataset after the commit. `newest` is the name of the manifest that `dataset` was opened from. Raises
-    Lost when another commit came first. Put-if-absent decides that, or `decider`."""
+    Lost when another commit came first, which put-if-absent decides."""
     version = dataset.version + 1
     final = name_of(version, newest)
     staging = _Staging(final)
@@ -67,12 +55,8 @@ def commit_next(
     except Missing as error:
         raise Lost(str(error)) from error
     staged = f"{path}/{VERSIONS}/{staging.name}"
-    target = f"{path}/{VERSIONS}/{final}"
-    won = staging.version == version and (
-        decider.make(version, staged, target) if decider else storage.promote(staged, target)
-    )
-    if decider is None or not won:
-        storage.delete(staged)
+    won = staging.version == version and storage.promote(staged, f"{path}/{VERSIONS}/{final}")
+    storage.delete(staged)
     if not won:
         raise Lost(f"{storage.location(path)} was changed by another writer")
     return committed

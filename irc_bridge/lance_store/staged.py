@@ -2,13 +2,24 @@
 
 from dataclasses import dataclass
 
+from irc_bridge.catalog.models import TABLE_UUID
 from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.locations import encoded
-from irc_bridge.lance_store.manifests import VERSIONS, Head, head_of, staged_version, version_of
-from irc_bridge.lance_store.storage import FileAttributes, Storage
+from irc_bridge.lance_store.manifests import (
+    VERSIONS,
+    Head,
+    head_of,
+    staged_version,
+    table_metadata_of,
+    version_of,
+)
+from irc_bridge.lance_store.storage import FileAttributes, FileEntry, Storage
 
+MADE = "_irc_bridge"
+"""The folder of a table in which a file for each of the last versions says which staged manifest became it."""
 _DAY_MS = 24 * 60 * 60 * 1000
 _LOOKED_AT = 8
+_NOTES_SWEPT = 64
 _SWEEPS = 16
 """So often the folder is listed while the versions double: what that costs per version stays the same."""
 
@@ -52,6 +63,44 @@ def read_staged(storage: Storage, path: str, version: int) -> Staged | None:
     if head.branch is not None:
         raise InvalidInput(f"The staged manifest {location} belongs to the branch {head.branch}")
     return Staged(path, content, head)
+
+
+def require_of_table(storage: Storage, table: str, staged: Staged, newest: FileEntry | None) -> None:
+    """A manifest says nothing about the table that it belongs to, but its rows lie there. Where it has none, the
+    uuid that the bridge gave the table is left."""
+    if staged.head.data_file is not None:
+        is_own = storage.identity(f"{table}/{staged.head.data_file}") is not None
+    else:
+        manifest = storage.read(f"{table}/{VERSIONS}/{newest.name}") if newest else None
+        uuids = [table_metadata_of(each).get(TABLE_UUID) for each in (manifest, staged.content) if each]
+        is_own = len(set(uuids)) < 2 or uuids[0] is None
+    if not is_own:
+        raise InvalidInput(f"The staged manifest {storage.location(staged.path)} belongs to another table")
+
+
+def note_made(storage: Storage, table: str, version: int, staged: str) -> None:
+    """Before the staged manifest goes. A commit sent again is known by it."""
+    storage.write(_note(table, version), staged.rpartition("/")[2].encode())
+    if version % _NOTES_SWEPT == 0:
+        _remove_old_notes(storage, f"{table}/{MADE}", version)
+
+
+def noted(storage: Storage, table: str, version: int, staged: str) -> bool:
+    return storage.read(_note(table, version)) == staged.rpartition("/")[2].encode()
+
+
+def _note(table: str, version: int) -> str:
+    return f"{table}/{MADE}/{version}"
+
+
+def _remove_old_notes(storage: Storage, folder: str, latest: int) -> None:
+    """Those a day older than the latest, not so many at once that a writer would notice."""
+    numbers = sorted(int(name) for name in storage.names(folder) if name.isascii() and name.isdigit())
+    names = [str(number) for number in numbers[: 2 * _NOTES_SWEPT]]
+    written = storage.modified_ms(f"{folder}/{latest}") or 0
+    for each in storage.attributes(folder, names):
+        if each.modified_ms < written - _DAY_MS:
+            storage.delete(f"{folder}/{each.name}")
 
 
 def remove_abandoned(storage: Storage, folder: str, latest: int, made: FileAttributes) -> None:

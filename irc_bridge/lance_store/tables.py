@@ -1,7 +1,6 @@
 """Lance tables in the folders of one storage. No dataset stays open."""
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +10,7 @@ import lance
 import pyarrow as pa
 
 from irc_bridge.catalog.models import History, TableVersion
-from irc_bridge.errors import BrokenTable, CommitFailed, InvalidInput
+from irc_bridge.errors import BrokenTable, InvalidInput
 from irc_bridge.lance_store.failures import Lost, Missing, broken, first_line, lance_errors
 from irc_bridge.lance_store.first_file import FirstFile
 from irc_bridge.lance_store.following import followed
@@ -19,16 +18,18 @@ from irc_bridge.lance_store.history import HistoryCache, Newest
 from irc_bridge.lance_store.manifests import (
     FIRST,
     VERSIONS,
+    head_of,
     name_of,
     names_of,
     newest_of,
+    staged_name,
     version_of,
     with_metadata,
 )
-from irc_bridge.lance_store.next_version import Decider, commit_next
+from irc_bridge.lance_store.reshaping import Reshape, next_manifest
 from irc_bridge.lance_store.schemas import read_schema
 from irc_bridge.lance_store.storage import FileEntry, Storage
-from irc_bridge.lance_store.tags import read_tags
+from irc_bridge.lance_store.tags import read_tags, tag_errors
 
 StorageVersion = Literal["stable", "2.2"]
 
@@ -43,6 +44,7 @@ class Content:
     versions: tuple[TableVersion, ...]
     tags: Mapping[str, int]
     metadata: Mapping[str, str]
+    schema_metadata: Mapping[str, str]
 
 
 class LanceTables:
@@ -101,7 +103,8 @@ class LanceTables:
                 with lance_errors(location):
                     dataset = self.open(path, version)
                     tags = {name: each for name, each in read_tags(self._storage, path).items() if each == version}
-                    return Content((self._described(path, entry.name, dataset),), tags, dict(dataset.metadata))
+                    described = self._described(path, entry.name, dataset)
+                    return Content((described,), tags, dict(dataset.metadata), dict(dataset.schema_metadata))
             except Missing as error:
                 if self.manifest(path, version) == entry:
                     raise broken(location, first_line(error)) from error
@@ -118,45 +121,35 @@ class LanceTables:
         manifest = with_metadata(_first_manifest(schema, data_storage_version), metadata)
         return FirstFile(self._storage, f"{path}/{FIRST}", manifest)
 
-    def update_metadata(
-        self,
-        path: str,
-        updates: Mapping[str, str],
-        removals: Iterable[str],
-        defaults: Mapping[str, str],
-        decider: Decider | None = None,
-    ) -> None:
-        """`defaults` are added where the table has no such key. One new version, none when nothing changes."""
+    def stage_next(self, path: str, base: TableVersion, wanted: Reshape) -> str | None:
+        """Writes the manifest of the version after `base` under a name that makes no version yet, and gives its
+        path. None when nothing changes. Raises Lost when `base` is gone."""
+        folder, name = f"{path}/{VERSIONS}", base.manifest.rpartition("/")[2]
         location = self._storage.location(path)
-        for attempt in range(_ATTEMPTS):
-            try:
-                with lance_errors(location):
-                    dataset = self.open(path, decider.latest() if decider else None)
-                    old = dataset.metadata
-                    new = {**defaults, **old, **updates}
-                    wanted: dict[str, str | None] = {k: v for k, v in new.items() if old.get(k) != v}
-                    wanted |= {key: None for key in removals if key in new}
-                    wanted = {k: v for k, v in wanted.items() if v is not None or k in old}
-                    if wanted and decider is None:
-                        dataset.update_metadata(wanted)
-                    elif wanted and decider is not None:
-                        self._make_next(path, dataset, wanted, decider)
-                    return
-            except Lost:
-                time.sleep(0.005 * attempt)
-            except Missing as error:
-                raise broken(location, first_line(error)) from error
-        raise CommitFailed(f"Other writers kept committing to {location}: try again")
+        manifest = self._storage.read(f"{folder}/{name}")
+        if manifest is None or head_of(manifest).timestamp_ms != base.timestamp_ms:
+            raise Lost(f"{location} was changed by another writer")
+        with lance_errors(location):
+            content = next_manifest(manifest, name, base.version, wanted)
+        if content is None:
+            return None
+        staged = f"{folder}/{staged_name(base.version + 1, like=name)}"
+        self._storage.write(staged, content)
+        return staged
 
-    def _make_next(
-        self, path: str, dataset: lance.LanceDataset, metadata: dict[str, str | None], decider: Decider
-    ) -> None:
-        base = self.manifest(path, dataset.version)
-        if base is None:
-            raise Lost(f"{self._storage.location(path)} was changed by another writer")
-        updates: Any = lance.LanceOperation.UpdateMap(updates=metadata, replace=False)
-        operation = lance.LanceOperation.UpdateConfig(table_metadata_updates=updates)
-        commit_next(self._storage, path, dataset, base.name, operation, decider)
+    def set_tag(self, path: str, name: str, version: int) -> None:
+        with tag_errors(self._storage.location(path)):
+            tags = self.open(path).tags
+            if name not in read_tags(self._storage, path):
+                tags.create(name, version)
+            else:
+                tags.update(name, version)
+
+    def remove_tag(self, path: str, name: str) -> None:
+        """A tag that is not there is no error."""
+        if name in read_tags(self._storage, path):
+            with tag_errors(self._storage.location(path)):
+                self.open(path).tags.delete(name)
 
     def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
         return lance.dataset(
@@ -203,6 +196,7 @@ class LanceTables:
             tuple(versions),
             {name: number for name, number in tags.items() if number in present},
             dict(dataset.metadata),
+            dict(dataset.schema_metadata),
         )
 
     def _tagged(self, path: str, newest: FileEntry, tags: Mapping[str, int]) -> list[FileEntry]:

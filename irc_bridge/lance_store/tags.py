@@ -1,12 +1,19 @@
 """Tags, read from their files: pylance does not find those whose names are not plain ASCII."""
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote
 
+from irc_bridge.errors import BrokenTable, InvalidInput
+from irc_bridge.lance_store.failures import Lost, Missing, first_line, lance_errors
 from irc_bridge.lance_store.storage import Storage
 
 FOLDER = "_refs/tags"
 _SUFFIX = ".json"
+_LONGEST = 200
+_NAME = re.compile(rf"(?=.{{1,{_LONGEST}}}$)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 def read_tags(storage: Storage, path: str) -> dict[str, int]:
@@ -18,6 +25,28 @@ def read_tags(storage: Storage, path: str) -> dict[str, int]:
         if version is not None:
             tags[unquote(name.removesuffix(_SUFFIX))] = version
     return tags
+
+
+def require_tag_name(name: str) -> None:
+    """Lance's own rules; and letters of ASCII, because pylance lists no tags of a table that has others."""
+    if not _NAME.fullmatch(name) or name.endswith(".lock"):
+        raise InvalidInput(
+            f"A tag cannot be named {name!r}: use ASCII letters, digits, - and _, single dots inside, "
+            f"at most {_LONGEST} characters, and not the ending .lock"
+        )
+
+
+@contextmanager
+def tag_errors(location: str) -> Iterator[None]:
+    """Lance's own errors of a change to a tag. Raises Lost where another writer changed tags or versions."""
+    try:
+        with lance_errors(location):
+            yield
+    except (BrokenTable, Missing) as error:
+        why = first_line(error.__cause__ or error)
+        if why.startswith(("Ref conflict", "Ref not found", "Version not found")):
+            raise Lost(why) from error
+        raise
 
 
 def _version(content: bytes | None) -> int | None:

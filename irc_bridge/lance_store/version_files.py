@@ -1,22 +1,38 @@
 """The versions of a table as the files that they are. Put-if-absent of the final name decides who made one."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 
 from irc_bridge.catalog.models import NewVersion, Page, VersionRange, VersionRecord
 from irc_bridge.errors import (
+    BridgeError,
+    CommitStateUnknown,
     ConcurrentModification,
     Internal,
     InvalidInput,
     NotFound,
+    PermissionDenied,
+    ServiceUnavailable,
     TableVersionAlreadyExists,
     TableVersionNotFound,
 )
 from irc_bridge.lance_store.following import forget_hint, hint
 from irc_bridge.lance_store.manifests import VERSIONS, name_of, names_of, version_of
 from irc_bridge.lance_store.ranges import versions_in
-from irc_bridge.lance_store.staged import Staged, read_staged, remove_abandoned, staged_path
+from irc_bridge.lance_store.staged import (
+    Staged,
+    note_made,
+    noted,
+    read_staged,
+    remove_abandoned,
+    require_of_table,
+    staged_path,
+)
 from irc_bridge.lance_store.storage import FileAttributes, FileEntry, Storage
 from irc_bridge.lance_store.tables import LanceTables
+
+log = logging.getLogger(__name__)
 
 StillThere = Callable[[], bool]
 """Whether the name still leads to the folder. It may raise NotFound."""
@@ -44,11 +60,41 @@ class VersionFiles:
         if new.version <= latest:
             final = self._made_before(path, new.version, staged)
         else:
+            require_of_table(self._storage, path, staged, newest)
             final = self._make(path, new, staged, newest, still_there)
-        made = self._attributes(path, final)
-        self._storage.delete(staged.path)
-        remove_abandoned(self._storage, f"{path}/{VERSIONS}", max(latest, new.version), made)
+        with self._unknown_if_silent(path, new.version):
+            made = self._attributes(path, final)
+        with self._made_anyway(path, new.version):
+            note_made(self._storage, path, new.version, staged.path)
+            self._storage.delete(staged.path)
+            remove_abandoned(self._storage, f"{path}/{VERSIONS}", max(latest, new.version), made)
         return self._record(path, made, staged.head.timestamp_ms)
+
+    @contextmanager
+    def _made_anyway(self, path: str, version: int) -> Iterator[None]:
+        """What is left to do is done by a repeat, or by a later version."""
+        try:
+            yield
+        except (Internal, ServiceUnavailable, PermissionDenied) as error:
+            location = self._storage.location(path)
+            log.warning("version %d of %s was made, and not all tidied up: %s", version, location, error.message)
+
+    def was_made(self, path: str, new: NewVersion) -> bool:
+        """CommitStateUnknown when the version has come and gone."""
+        at, staged = self.staged(path, new)
+        if noted(self._storage, path, new.version, at):
+            return True
+        if staged is None:
+            return False
+        entry = self._tables.manifest(path, new.version)
+        if entry is not None:
+            return self._storage.read(f"{path}/{VERSIONS}/{entry.name}") == staged.content
+        if new.version > _number(self._tables.newest(path)):
+            return False
+        raise CommitStateUnknown(
+            f"Version {new.version} of the table at {self._storage.location(path)} is no longer there: nobody can "
+            f"tell whether {new.staged_path} became it. Compare the rows of a later version"
+        )
 
     def list(self, path: str, descending: bool, after: int | None, limit: int | None) -> Page[VersionRecord]:
         folder = f"{path}/{VERSIONS}"
@@ -101,13 +147,19 @@ class VersionFiles:
             forget_hint(self._storage, folder)
         self._tables.forget(path)
 
+    def staged_at(self, path: str, new: NewVersion) -> str:
+        return staged_path(self._storage, path, new.staged_path)
+
     def staged(self, path: str, new: NewVersion) -> tuple[str, Staged | None]:
         """Where the staged manifest lies, and what it says if it does."""
-        at = staged_path(self._storage, path, new.staged_path)
+        at = self.staged_at(path, new)
         return at, read_staged(self._storage, at, new.version)
 
-    def final_name(self, path: str, new: NewVersion) -> str:
-        return _final_name(new, self._tables.newest(path))
+    def final_name(self, path: str, new: NewVersion, staged: Staged | None) -> str:
+        newest = self._tables.newest(path)
+        if staged is not None:
+            require_of_table(self._storage, path, staged, newest)
+        return _final_name(new, newest)
 
     def manifest_of(self, path: str, version: int) -> str | None:
         entry = self._tables.manifest(path, version)
@@ -129,15 +181,16 @@ class VersionFiles:
             if still_there() and (self._is_there(path, final) or self._is_there(path, other)):
                 raise self._exists(path, new.version)
             raise self._replaced(path, new.version)
-        # the first version may be made under both names at once; each maker looks for the other's
-        both = newest is None and self._is_there(path, other)
-        try:
-            if not both and still_there() and self._is_base(path, newest, staged):
-                return final
-        except NotFound:
+        with self._unknown_if_silent(path, new.version):
+            # the first version may be made under both names at once; each maker looks for the other's
+            both = newest is None and self._is_there(path, other)
+            try:
+                if not both and still_there() and self._is_base(path, newest, staged):
+                    return final
+            except NotFound:
+                self._take_back(path, final, staged)
+                raise
             self._take_back(path, final, staged)
-            raise
-        self._take_back(path, final, staged)
         raise self._replaced(path, new.version)
 
     def promote(self, path: str, staged: str, content: bytes, final: str) -> bool:
@@ -145,11 +198,40 @@ class VersionFiles:
         target = f"{path}/{VERSIONS}/{final}"
         try:
             return self._storage.promote(staged, target)
-        except Internal:
+        except (Internal, ServiceUnavailable) as error:
             # another process made the same version of the same file meanwhile, or the table is gone
-            if self._storage.identity(staged) is not None:
+            if self._is_gone(staged):
+                return self._storage.read(target) == content
+            if self._storage.local:
                 raise
-            return self._storage.read(target) == content
+            return self._read_back(target, content, error)
+
+    @contextmanager
+    def _unknown_if_silent(self, path: str, version: int) -> Iterator[None]:
+        try:
+            yield
+        except ServiceUnavailable as error:
+            raise CommitStateUnknown(
+                f"Version {version} of the table at {self._storage.location(path)} was made, and the storage did "
+                f"not answer afterwards: {error.message}. Look for it before trying again"
+            ) from error
+
+    def _is_gone(self, path: str) -> bool:
+        with suppress(BridgeError):
+            return self._storage.identity(path) is None
+        return False
+
+    def _read_back(self, target: str, content: bytes, error: BridgeError) -> bool:
+        """Of a request without an answer."""
+        found = None
+        with suppress(BridgeError):
+            found = self._storage.read(target)
+        if found is None:
+            raise CommitStateUnknown(
+                f"Nobody can tell whether {self._storage.location(target)} will be there, because the storage did "
+                f"not answer: {error.message}. Look for it before trying again"
+            ) from error
+        return found == content
 
     def remove_abandoned(self, path: str, latest: int, final: str) -> None:
         folder = f"{path}/{VERSIONS}"
@@ -181,10 +263,12 @@ class VersionFiles:
         return entry.name
 
     def _answered_before(self, path: str, new: NewVersion, staged_at: str) -> VersionRecord:
-        """Of a call whose answer was lost nothing is left but the version itself."""
-        entry = self._tables.manifest(path, new.version)
-        if entry is None or new.e_tag is None or self._attributes(path, entry.name).e_tag != new.e_tag:
-            raise InvalidInput(f"There is no staged manifest at {self._storage.location(staged_at)}")
+        """Of a call whose answer was lost the version is left, and the note of what became it. A version made past
+        the bridge has none: the e_tag tells."""
+        if not noted(self._storage, path, new.version, staged_at):
+            entry = self._tables.manifest(path, new.version)
+            if entry is None or new.e_tag is None or self._attributes(path, entry.name).e_tag != new.e_tag:
+                raise InvalidInput(f"There is no staged manifest at {self._storage.location(staged_at)}")
         return self.describe(path, new.version)
 
     def _exists(self, path: str, version: int) -> TableVersionAlreadyExists:

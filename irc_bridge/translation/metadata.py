@@ -11,7 +11,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from irc_bridge.catalog import models
 from irc_bridge.catalog.models import MANAGED_BY, TABLE_TYPE, TABLE_UUID, TableInfo, TableVersion
 from irc_bridge.translation.identity import table_uuid
-from irc_bridge.translation.schema import Translated, to_iceberg
+from irc_bridge.translation.schema import ITEM_ID_STEP, Translated, to_iceberg
 from irc_bridge.translation.snapshots import refs, snapshot_log, snapshots
 
 CURRENT_SCHEMA_ID = 1
@@ -44,9 +44,11 @@ def table_metadata(info: TableInfo) -> TableMetadataV2:
 
 
 def last_column_id(info: TableInfo, schemas: Sequence[Schema]) -> int:
-    """The highest id ever given: by Lance, or to the items of a fixed-size list, to which Lance gives none."""
-    by_lance = (version.max_field_id + 1 for version in info.versions)
-    return max([*by_lance, *(schema.highest_field_id for schema in schemas)])
+    """At least the highest id ever given, by Lance or to items of fixed-size lists, to which Lance gives none.
+    It rises with every id of Lance's, because clients assert it to learn whether others added columns."""
+    highest = max(schema.highest_field_id for schema in schemas)
+    by_lance = max([highest % ITEM_ID_STEP, *(version.max_field_id + 1 for version in info.versions)])
+    return by_lance + highest // ITEM_ID_STEP * ITEM_ID_STEP
 
 
 def _schemas(versions: Sequence[TableVersion], current: Schema) -> tuple[list[Schema], dict[int, int]]:

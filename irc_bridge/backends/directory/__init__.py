@@ -33,9 +33,12 @@ def open_directory(
     # late, because Lance takes a while to import
     from irc_bridge.backends.directory.folder_catalog import FolderCatalog
     from irc_bridge.backends.directory.manifest_catalog import ManifestCatalog
+    from irc_bridge.backends.directory.together import ManagedCatalog
     from irc_bridge.lance_store.storage import open_storage
 
     storage = open_storage(root, storage_options)
+    if table_version_management:
+        return ManagedCatalog(storage, dir_listing_enabled, manage_versions=True)
     if manifest_enabled:
-        return ManifestCatalog(storage, dir_listing_enabled, table_version_management)
+        return ManifestCatalog(storage, dir_listing_enabled)
     return FolderCatalog(storage)

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Mapping
 
-from irc_bridge.backends.directory.changes import commit_properties, first_properties, its_uuid
+from irc_bridge.backends.directory.beginnings import first_properties, its_uuid
 from irc_bridge.backends.directory.deregistered import marked
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import asked_folder, listed_folder
@@ -11,10 +11,9 @@ from irc_bridge.backends.directory.name_errors import no_namespace, no_table, ta
 from irc_bridge.backends.directory.names import is_valid, require_valid_table
 from irc_bridge.backends.directory.paging import page_of
 from irc_bridge.backends.directory.registering import registered_folder
-from irc_bridge.backends.directory.versions import VersionsInFiles
+from irc_bridge.backends.directory.rows import Rows
 from irc_bridge.catalog.models import (
     EVERYTHING,
-    Commit,
     Deregistered,
     History,
     Levels,
@@ -32,7 +31,7 @@ from irc_bridge.lance_store.version_files import VersionFiles
 _HIDDEN = ", deregistered: register it again, or drop it with its files"
 
 
-class FolderCatalog(VersionsInFiles):
+class FolderCatalog(Rows):
     def __init__(self, storage: Storage) -> None:
         self.probes_inline = storage.local
         self._storage = storage
@@ -79,7 +78,7 @@ class FolderCatalog(VersionsInFiles):
         # the marker decides between those who create a name and those who declare it
         marker = self._folders.reservation(path, properties if new.schema is None else its_uuid(properties))
         if new.schema is not None:
-            first = self._tables.first_version(path, new.schema, properties)
+            first = self._first_version(path, new, properties)
             if not first.put():
                 raise table_exists(table)
             if not marker.put() or not self._folders.is_whole(path, first):
@@ -120,12 +119,6 @@ class FolderCatalog(VersionsInFiles):
         self._folders.register(path)
         return self._info(table)
 
-    def commit(self, table: Levels, commit: Commit) -> TableInfo:
-        path = self._find(table).path
-        kept = self._folders.kept(path)
-        commit_properties(self._tables, path, commit, kept, lambda new: self._folders.keep(path, new))
-        return self._info(table)
-
     def storage_options(self, table: Levels) -> Mapping[str, str]:
         self._find(table)
         return self._storage.options
@@ -134,6 +127,12 @@ class FolderCatalog(VersionsInFiles):
         info = self.load_table(table)
         assert isinstance(info, TableInfo)
         return info
+
+    def _found_to_commit(self, table: Levels) -> Found:
+        return self._find(table)
+
+    def _keep(self, found: Found, properties: Mapping[str, str]) -> None:
+        self._folders.keep(found.path, properties)
 
     def _find(self, table: Levels) -> Found:
         self._require_root(table[:-1])

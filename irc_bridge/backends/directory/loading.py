@@ -102,4 +102,5 @@ class Loader:
             tags=content.tags,
             updated_ms=content.versions[-1].timestamp_ms,
             token=token,
+            schema_metadata=content.schema_metadata,
         )

@@ -11,6 +11,7 @@ The next version gets no row before the latest is through step 4, so that one at
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from irc_bridge.backends.directory.loading import Found
@@ -28,9 +29,12 @@ from irc_bridge.backends.directory.version_rows import (
 )
 from irc_bridge.catalog.models import Levels, NewVersion, Page, VersionRange, VersionRecord
 from irc_bridge.errors import (
+    BridgeError,
     BrokenTable,
+    CommitStateUnknown,
     ConcurrentModification,
     InvalidInput,
+    ServiceUnavailable,
     TableVersionAlreadyExists,
 )
 from irc_bridge.lance_store.manifests import VERSIONS
@@ -70,10 +74,32 @@ class ManagedVersions:
         if len({found.table for found, _ in wanted}) < len(wanted):
             raise InvalidInput("A batch can make one version of a table, not several")
         entries = [self._entry(found, new) for found, new in wanted]
-        while not self._manifest.change(lambda objects: self._made(objects, entries)):
+        while not self._decided(wanted, entries):
             self._synchronise(entries)
-        self._synchronise(entries)
-        return tuple(map(self._answer, entries))
+        try:
+            self._synchronise(entries)
+            return tuple(map(self._answer, entries))
+        except ServiceUnavailable as error:
+            names = ", ".join(dotted(each.found.table) for each in entries)
+            raise CommitStateUnknown(
+                f"The new versions of {names} were made, and the storage did not answer then: {error.message}"
+            ) from error
+
+    def _decided(self, wanted: Sequence[tuple[Found, NewVersion]], entries: Sequence[_Entry]) -> bool:
+        """False when another version must be finished first."""
+        try:
+            return self._manifest.change(lambda objects: self._made(objects, entries))
+        except ServiceUnavailable as error:
+            made = False
+            with suppress(BridgeError):
+                made = all(self.was_made(found, new) for found, new in wanted)
+            if not made:
+                names = ", ".join(dotted(found.table) for found, _ in wanted)
+                raise CommitStateUnknown(
+                    f"Nobody can tell whether the new versions of {names} were made, because the storage did not "
+                    f"answer: {error.message}. Look for them before trying again"
+                ) from error
+            return True
 
     def list(self, found: Found, descending: bool, after: int | None, limit: int | None) -> Page[VersionRecord]:
         objects = self._manifest.objects()
@@ -119,6 +145,10 @@ class ManagedVersions:
         self._manifest.change(lambda objects: _settle(objects, row))
         return True
 
+    def was_made(self, found: Found, new: NewVersion) -> bool:
+        row = self._manifest.objects().versions(object_id(found.table)).get(new.version)
+        return row is not None and was_staged_at(row) == self._entry_path(found, new)
+
     def latest(self, found: Found) -> int:
         return self._latest(self._manifest.objects(), found)
 
@@ -134,9 +164,12 @@ class ManagedVersions:
         log.warning(message)
         raise ConcurrentModification(message)
 
+    def _entry_path(self, found: Found, new: NewVersion) -> str:
+        return self._files.staged_at(found.path, new).removeprefix(f"{found.path}/")
+
     def _entry(self, found: Found, new: NewVersion) -> _Entry:
         path, staged = self._files.staged(found.path, new)
-        return _Entry(found, new.version, path, staged, self._files.final_name(found.path, new))
+        return _Entry(found, new.version, path, staged, self._files.final_name(found.path, new, staged))
 
     def _made(self, objects: Objects, entries: Sequence[_Entry]) -> Change[bool]:
         """False when another version must be finished first."""
@@ -230,26 +263,3 @@ def _settle(objects: Objects, pending: Row) -> Change[None]:
     row = objects.row(pending.object_id)
     is_same = row is not None and row.metadata == pending.metadata
     return Change(None, put=(with_final_name(row),) if row is not None and is_same else ())
-
-
-@dataclass(frozen=True, slots=True)
-class NextRow:
-    """For commits of our own."""
-
-    versions: ManagedVersions
-    found: Found
-
-    def latest(self) -> int:
-        while self.versions.synchronise(self.found.table, self.found.path):
-            pass
-        version = self.versions.latest(self.found)
-        self.versions.require_no_stranger(self.found, version + 1)
-        return version
-
-    def make(self, version: int, staged: str, final: str) -> bool:
-        new = NewVersion(self.found.table, version, staged.removeprefix(f"{self.found.path}/"))
-        try:
-            self.versions.create([(self.found, new)])
-        except TableVersionAlreadyExists:
-            return False
-        return True

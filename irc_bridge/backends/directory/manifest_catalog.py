@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from irc_bridge.backends.directory import namespaces
-from irc_bridge.backends.directory.changes import commit_properties, first_properties, its_uuid
+from irc_bridge.backends.directory.beginnings import first_properties, its_uuid
 from irc_bridge.backends.directory.folders import FolderState
 from irc_bridge.backends.directory.layout import (
     asked_folder,
@@ -14,7 +14,6 @@ from irc_bridge.backends.directory.layout import (
     listed_name,
 )
 from irc_bridge.backends.directory.loading import Found
-from irc_bridge.backends.directory.managed import NextRow
 from irc_bridge.backends.directory.manifest_reads import ManifestReads
 from irc_bridge.backends.directory.moving import Mover
 from irc_bridge.backends.directory.name_errors import table_exists
@@ -22,12 +21,13 @@ from irc_bridge.backends.directory.names import is_valid, levels, object_id, req
 from irc_bridge.backends.directory.namespaces import require_free, require_namespace
 from irc_bridge.backends.directory.objects import Objects
 from irc_bridge.backends.directory.registering import registered_folder
-from irc_bridge.catalog.models import Commit, Levels, NewTable, PropertyChanges, TableInfo
+from irc_bridge.backends.directory.rows import Rows
+from irc_bridge.catalog.models import Levels, NewTable, PropertyChanges, TableInfo
 from irc_bridge.errors import Conflict, InvalidInput, NotFound, TableNotFound
 from irc_bridge.lance_store.storage import Storage
 
 
-class ManifestCatalog(ManifestReads):
+class ManifestCatalog(ManifestReads, Rows):
     def __init__(self, storage: Storage, listing: bool, manage_versions: bool = False) -> None:
         super().__init__(storage, listing, manage_versions)
         self._mover = Mover(storage, self._tables, self._folders, self._rows)
@@ -54,7 +54,7 @@ class ManifestCatalog(ManifestReads):
         if new.schema is None:
             first = self._folders.reservation(path, its_uuid(properties))
         else:
-            first = self._tables.first_version(path, new.schema, properties)
+            first = self._first_version(path, new, properties)
         if not first.put():
             raise self._taken(table, path)
         try:
@@ -111,20 +111,18 @@ class ManifestCatalog(ManifestReads):
         else:
             self._mover.move(found, destination)
 
-    def commit(self, table: Levels, commit: Commit) -> TableInfo:
+    def _found_to_commit(self, table: Levels) -> Found:
         self._find_settled(table)
         found = self._governed(table)
+        if found.versions is not None:
+            self._managed.require_no_stranger(found, self._managed.latest(found) + 1)
+        return found
 
-        def keep(properties: Mapping[str, str]) -> None:
-            if found.row is None:
-                self._folders.keep(found.path, properties)
-            else:
-                self._rows.keep(table, found.path, properties)
-
-        kept = self._loader.kept(found)
-        rows = None if found.versions is None else NextRow(self._managed, found)
-        commit_properties(self._tables, found.path, commit, kept, keep, rows)
-        return self._info(table)
+    def _keep(self, found: Found, properties: Mapping[str, str]) -> None:
+        if found.row is None:
+            self._folders.keep(found.path, properties)
+        else:
+            self._rows.keep(found, properties)
 
     def _info(self, table: Levels) -> TableInfo:
         info = self.load_table(table)

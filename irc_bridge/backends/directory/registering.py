@@ -11,9 +11,11 @@ _MANIFEST = re.compile(r"/_versions/[^/]+\.manifest$")
 
 
 def registered_folder(storage: Storage, tables: LanceTables, folders: Folders, location: str) -> str:
-    """The path of the Lance table at a location, which is its root or one of its manifests. One that is only
-    declared is a table when it was deregistered; otherwise somebody may be making it."""
-    path = storage.path_of(_MANIFEST.sub("", location).rstrip("/"))
+    """The path of the Lance table at a location, which is its root or one of its manifests; without a scheme or a
+    slash before it, one from the root of the warehouse. One that is only declared is a table when it was
+    deregistered; otherwise somebody may be making it."""
+    place = _MANIFEST.sub("", location).rstrip("/")
+    path = storage.path_of(place) if ":" in place or place.startswith("/") else place
     if path is None or not is_plain(path):
         raise InvalidInput(f"Location {location} is not a folder inside the warehouse root {storage.location()}")
     try:

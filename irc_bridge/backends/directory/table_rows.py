@@ -13,6 +13,7 @@ from irc_bridge.backends.directory.namespaces import require_free, require_names
 from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text, version_id, with_moved_from
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import InvalidInput
+from irc_bridge.lance_store.failures import Lost
 from irc_bridge.lance_store.storage import Storage
 
 
@@ -51,9 +52,13 @@ class TableRows:
 
         self._manifest.change(forget)
 
-    def keep(self, table: Levels, path: str, properties: Mapping[str, str]) -> None:
+    def keep(self, found: Found, properties: Mapping[str, str]) -> None:
+        """Raises Lost when others changed them."""
+
         def keep(objects: Objects) -> Change[None]:
-            row = require_row(objects, table, path)
+            row = require_row(objects, found.table, found.path)
+            if row.properties != found.row:
+                raise Lost(f"The properties of {row.object_id} were changed by another writer")
             return Change(None, put=(replace(row, metadata=metadata_text(row.metadata, properties)),))
 
         self._manifest.change(keep)

@@ -28,6 +28,9 @@ class VersionsInFiles(ABC):
     def create_table_versions(self, entries: Sequence[NewVersion]) -> tuple[VersionRecord, ...]:
         return tuple(self._create_version(each) for each in entries)
 
+    def was_made(self, new: NewVersion) -> bool:
+        return self._versions.was_made(self._find(new.table).path, new)
+
     def list_table_versions(
         self, table: Levels, *, descending: bool = True, after: int | None = None, limit: int | None = None
     ) -> Page[VersionRecord]:
