@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from contract_tests.lance import specification as lance_specification
 from contract_tests.strangers.openapi import SPECIFICATION
 from contract_tests.worlds.bridge import Client, Server
 from contract_tests.worlds.java import CannotRun
@@ -48,6 +49,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
     left_out = [f"{count} x {reason}" for reason, count in sorted(reasons.items())]
     if not SPECIFICATION.exists():
         left_out.append(f"answers were not held against the OpenAPI: there is no {SPECIFICATION.name}")
+    if not lance_specification.SPECIFICATION.exists():
+        left_out.append(f"answers under /lance were not held against it: {lance_specification.ABSENT}")
     if left_out:
         terminalreporter.section("left out of this run")
         for line in left_out:

@@ -4,8 +4,8 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar, cast
 
 from anyio import to_thread
 from pydantic import BaseModel, ValidationError
@@ -55,10 +55,22 @@ class Call:
         return self.warehouse.catalog
 
     def able(self, ability: type[Ability]) -> Ability:
-        catalog: object = self.catalog
-        if not isinstance(catalog, ability):
+        wanted: Any = ability
+        if not _is_able(type(self.catalog), wanted):
             raise Unsupported(f"Warehouse {self.warehouse.name} does not support {self.operation}")
-        return catalog
+        return cast(Ability, self.catalog)
+
+
+@lru_cache
+def _is_able(catalog: type[Catalog], ability: type[Any]) -> bool:
+    """Looking at every method of a protocol takes long."""
+    return issubclass(catalog, ability)
+
+
+@lru_cache(1024)
+def query_of(raw: bytes) -> QueryParams:
+    """A client sends the same few again and again."""
+    return QueryParams(raw)
 
 
 CallT = TypeVar("CallT", bound=Call)

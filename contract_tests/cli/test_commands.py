@@ -83,7 +83,7 @@ def test_connect_asks_which_of_several_warehouses(run: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-@pytest.mark.parametrize("engine", ["pyiceberg", "spark", "trino", "duckdb"])
+@pytest.mark.parametrize("engine", ["pyiceberg", "spark", "trino", "duckdb", "pylance", "lancedb"])
 def test_connect_names_a_token_and_never_prints_it(run: Run, engine: str, output: str) -> None:
     printed = run("connect", engine, "--output", output, IRC_BRIDGE__SERVER__TOKEN="0123456789").stdout
     assert "0123456789" not in printed

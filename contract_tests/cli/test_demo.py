@@ -1,3 +1,4 @@
+import ast
 import re
 import signal
 import subprocess
@@ -60,6 +61,16 @@ def test_the_duckdb_snippet_runs(demo: Demo) -> None:
     with duckdb.connect() as session:
         shown = session.execute(snippet(demo, "duckdb")).fetchall()
     assert {(row[0], row[2]) for row in shown} >= {("irc", "orders"), ("irc", "products")}
+
+
+@pytest.mark.parametrize("engine", ["pylance", "lancedb"])
+def test_the_snippets_for_lance_run(demo: Demo, engine: str) -> None:
+    command = [sys.executable, "-W", "error", "-c", snippet(demo, engine)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.splitlines()
+    assert {"orders", "products"} <= set(ast.literal_eval(shown[0]))
+    assert shown[-1] == "135"
 
 
 @pytest.mark.parametrize("engine", ["spark", "trino"])

@@ -64,6 +64,7 @@ def test_a_folder_is_served_as_main(start: Start, tmp_path: Path) -> None:
     server = start(arguments=(str(tmp_path / "tables"),))
     banner = server.wait_for(lambda line: "Ctrl-C" in line) and server.text()
     assert f"warehouse main: {tmp_path / 'tables'}" in banner
+    assert f"Lance REST namespace at {server.url}/lance\n" in banner
     assert "access: open" in banner
     assert f"irc-bridge connect pyiceberg --port {urlsplit(server.url).port}" in banner
     tables = get(server, "/v1/main/namespaces/default/tables").json()

@@ -74,7 +74,8 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(key: str, layer
 def test_what_nobody_sets_has_the_default() -> None:
     settings = load()
     assert settings.server.model_dump() == {
-        "host": "127.0.0.1", "port": 8181, "token": None, "max_body_bytes": 33554432, "workers": 1,
+        "host": "127.0.0.1", "port": 8181, "token": None, "max_body_bytes": 33554432,
+        "max_create_body_bytes": 268435456, "workers": 1,
     }  # fmt: skip
     assert settings.warehouses["main"].model_dump() == {
         "backend": "dir", "root": "tables", "manifest_enabled": True, "dir_listing_enabled": True,

@@ -81,6 +81,16 @@ class TestAddSnapshot:
         assert_error(response, 409, "CommitFailedException", names="Requirement failed: ")
         assert ids(root, location) == [7]
 
+    def test_the_first_version_keeps_its_naming_scheme(
+        self, client: Client, root: Root, place: Place, name: str
+    ) -> None:
+        made = client.declare_table(place, name, properties={"managed_by": "impl"})
+        location = made["metadata"]["location"]
+        asked = stage_first(location, 7, options=root.options, v2_names=False)
+        assert_ok(add(client, place, name, asked, expected=None))
+        assert root.exists(f"{location}/_versions/1.manifest")
+        assert ids(root, location) == [7]
+
     def test_a_stale_one_changes_nothing(
         self, client: Client, root: Root, place: Place, name: str, location: str
     ) -> None:
@@ -237,7 +247,9 @@ class TestOthersOnTop:
             return commit(client, place, name, set_properties(a="1"), requirements=[asserts(1)])
 
         assert_ok(send())
-        assert assert_ok(send())["metadata"]["current-snapshot-id"] == 2
+        metadata = assert_ok(send())["metadata"]
+        assert metadata["current-snapshot-id"] == 2
+        assert metadata["properties"].keys() == {"a", "managed_by", "table_type"}
         assert_ok(commit(client, place, name, set_properties(a="2")))
         assert assert_ok(send())["metadata"]["properties"]["a"] == "2"
         other = commit(client, place, name, set_properties(b="1"), requirements=[asserts(1)])

@@ -49,6 +49,8 @@ class Files:
     versions: dict[int, Manifest] = field(default_factory=dict)
     staged: dict[str, Staged] = field(default_factory=dict)
     """By file name, those too that have become versions."""
+    retired: set[tuple[int, str]] = field(default_factory=set)
+    """Which staged file became which version, as far as the folder remembers."""
     waiting: dict[str, str] = field(default_factory=dict)
     """V1: the properties of a declared table."""
     deregistered: bool = False

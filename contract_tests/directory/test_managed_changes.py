@@ -237,7 +237,7 @@ class TestNames:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(files, "final_name", replaced)
-            with pytest.raises(InvalidInput, match="no staged manifest"):
+            with pytest.raises(InvalidInput, match="belongs to another table"):
                 catalog.create_table_versions([asked.entry(("t",))])
         assert set(version_rows(root)) == {"t$1"}
         after = load(catalog, ("t",))

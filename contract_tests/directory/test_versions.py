@@ -173,7 +173,8 @@ class TestCreate:
     ) -> None:
         asked = stage(table.location, 1)
         made = create(catalog, asked.entry(T))
-        Path(path_of(table), "_irc_bridge", "2").unlink()
+        [note] = Path(path_of(table), "_irc_bridge").iterdir()
+        note.unlink()
         again = create(catalog, asked.entry(T, e_tag=asked.e_tag))
         assert (again.manifest_path, again.e_tag) == (made.manifest_path, asked.e_tag)
         for other in (None, '"another"'):

@@ -141,6 +141,8 @@ class VersionsModel(Model):
         staged = files.staged.get(asked.staged)
         if self._is_repeat(asked, files, staged):
             return []
+        if not self.is_governed(asked.table) and self._is_retired(asked, files):
+            return [TableVersionNotFound]
         errors: Errors = []
         if staged is None or not staged.there or staged.version != asked.version:
             errors.append(InvalidInput)
@@ -158,7 +160,12 @@ class VersionsModel(Model):
         if row is not None and row.made_by is not None:
             name = row.made_by[asked.version]
             return name == asked.staged or (not name and staged.there and staged.manifest is made)
-        return staged.manifest is made and (staged.there or asked.e_tag is not None)
+        same = staged.manifest is made and (staged.there or asked.e_tag is not None)
+        return same or self._is_retired(asked, files)
+
+    def _is_retired(self, asked: Asked, files: Files) -> bool:
+        """Known by its name after the staged file is gone."""
+        return (asked.version, asked.staged) in files.retired and not files.staged[asked.staged].there
 
     def _make(self, asked: Asked) -> None:
         files = self.files_of(asked.table)
@@ -167,5 +174,7 @@ class VersionsModel(Model):
             files.versions[asked.version] = staged.manifest
             self.made_by_row(asked.table, asked.version, asked.staged)
             staged.there = False
+            files.retired.add((asked.version, asked.staged))
         elif not self.is_governed(asked.table):
             staged.there = False
+            files.retired.add((asked.version, asked.staged))

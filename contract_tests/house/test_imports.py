@@ -22,21 +22,25 @@ BELOW = {
     "translation": {"errors", "names", "catalog"},
     "lance_store": {"errors", "names", "catalog"},
     "backends": {"errors", "names", "catalog", "lance_store"},
-    "iceberg_rest": {"errors", "names", "catalog", "translation"},
-    "server": {"errors", "names", "settings", "catalog", "iceberg_rest"},
-    "cli": {"errors", "names", "settings", "catalog", "lance_store", "backends", "iceberg_rest", "server"},
+    "irc_client": {"errors", "names"},
+    "client": {"errors", "names", "catalog", "lance_store", "irc_client"},
+    "wire": {"errors", "names", "catalog"},
+    "iceberg_rest": {"errors", "names", "wire", "catalog", "translation"},
+    "lance_rest": {"errors", "names", "wire", "catalog"},
+    "server": {"errors", "names", "settings", "catalog", "iceberg_rest", "lance_rest"},
+    "cli": {"errors", "names", "settings", "catalog", "lance_store", "backends", "server"},
 }
 """What a room may import beside itself."""
 
 ONLY_IN = {
     "lance": {"lance_store"},
     "obstore": {"lance_store"},
-    "starlette": {"iceberg_rest", "server", "cli"},
+    "starlette": {"wire", "iceberg_rest", "lance_rest", "server", "cli"},
     "uvicorn": {"server", "cli"},
     "click": {"cli"},
     "rich": {"cli"},
     "pyiceberg": {"translation", "iceberg_rest"},
-    "pyarrow": {"translation", "lance_store", "backends", "catalog", "iceberg_rest"},
+    "pyarrow": {"translation", "lance_store", "backends", "catalog", "iceberg_rest", "lance_rest"},
     "requests": {"irc_client"},
     "pyspark": {"pipeline"},
 }
@@ -113,6 +117,21 @@ def test_help_needs_no_heavy_library(tmp_path: Path, arguments: list[str]) -> No
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_a_process_that_imports_the_client_gets_no_server_and_no_engine() -> None:
+    code = (
+        "import sys, irc_bridge.client\n"
+        "others = {'starlette', 'uvicorn', 'pyspark', 'pyiceberg', 'click', 'lance', 'obstore'}\n"
+        "print('loaded:', sorted(others & sys.modules.keys()), 'requests' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "loaded: [] True"
+
+
+def test_the_client_takes_no_more_of_the_catalog_than_its_words() -> None:
+    taken = {name for file in (PACKAGE / "client").glob("*.py") for name in imports_of(file)}
+    assert {name for name in taken if "catalog" in name} == {"irc_bridge.catalog.models"}
 
 
 def test_an_arrow_that_goes_up_is_found(tmp_path: Path) -> None:

@@ -148,7 +148,9 @@ def test_the_last_column_id_counts_the_items_of_vectors() -> None:
     vector = Field(0, "v", pa.list_(pa.float32(), 4), True, {}, (NUMBER,))
     info = table(replace(version(1), schema=(vector, TERM), max_field_id=1))
 
-    assert sent(info)["last-column-id"] == 100_000_001
+    assert sent(info)["last-column-id"] == 100_000_002
+    more = table(replace(version(1), schema=(vector, TERM), max_field_id=2))
+    assert sent(more)["last-column-id"] == 100_000_003
 
 
 def test_the_last_column_id_counts_columns_of_older_versions() -> None:

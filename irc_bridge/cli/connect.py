@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def connect(
     engine: str, warehouse: str | None, config: Path | None, host: str | None, port: int | None, output: Output
 ) -> None:
-    """Print what connects an Iceberg client to this server.
+    """Print what connects a client to this server.
 
     The token is never printed: set it in the client's environment as IRC_BRIDGE_TOKEN, or put it where <token>
     stands.

@@ -50,6 +50,7 @@ def _welcome(listener: socket.socket) -> str:
     return "\n".join(
         (
             f"irc-bridge serves an Iceberg REST Catalog at {connection.uri}",
+            f"  and the Lance REST namespace at {connection.uri}/lance",
             "Its Lance tables, which lie in a temporary folder:",
             "  default.products        4 products with a vector column",
             "  default.orders          several versions, the tag first-day, deleted rows",

@@ -1,4 +1,4 @@
-"""What makes each Iceberg client find a warehouse of this server: a text to paste, and its values."""
+"""What makes each client find a warehouse of this server: a text to paste, and its values."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -9,6 +9,8 @@ SPARK_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 CATALOG = "irc"
 TOKEN_VARIABLE = "IRC_BRIDGE_TOKEN"
 TOKEN_PLACE = "<token>"
+TOKEN_HEADER = "header.Authorization"
+"""The property of a Lance namespace that becomes a header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ def url(host: str, port: int) -> str:
 def pyiceberg(connection: Connection) -> Snippet:
     token = f', token=os.environ["{TOKEN_VARIABLE}"]' if connection.has_token else ""
     text = f"""\
-{"import os" + chr(10) * 2 if connection.has_token else ""}from pyiceberg.catalog import load_catalog
+{_import_os(connection)}from pyiceberg.catalog import load_catalog
 
 catalog = load_catalog("{CATALOG}", type="rest", uri="{connection.uri}", warehouse="{connection.warehouse}"{token})
 tables = [table for namespace in catalog.list_namespaces() for table in catalog.list_tables(namespace)]
@@ -103,6 +105,53 @@ def duckdb(connection: Connection) -> Snippet:
     )
 
 
+def pylance(connection: Connection) -> Snippet:
+    text = f"""\
+{_import_os(connection)}import lance
+from lance_namespace import ListTablesRequest, connect
+
+namespace = connect("rest", {_in_python(connection)})
+tables = namespace.list_all_tables(ListTablesRequest()).tables
+print(tables)
+for name in tables[:1]:
+    table = lance.dataset(namespace_client=namespace, table_id=name.split("$"))
+    print(table.schema)
+    print(table.count_rows())
+# To write: lance.write_dataset(rows, namespace_client=namespace, table_id=["name"])"""
+    return Snippet(text, _lance_values(connection))
+
+
+def lancedb(connection: Connection) -> Snippet:
+    text = f"""\
+{_import_os(connection)}import lancedb
+
+db = lancedb.connect_namespace("rest", {_in_python(connection)})
+tables = db.list_tables().tables
+print(tables)
+for name in tables[:1]:
+    table = db.open_table(name)
+    print(table.schema)
+    print(table.count_rows())
+# To write: db.create_table("name", rows)"""
+    return Snippet(text, _lance_values(connection))
+
+
+def _lance_values(connection: Connection) -> dict[str, str]:
+    values = {"uri": f"{connection.uri}/lance/{connection.warehouse}"}
+    return values | ({TOKEN_HEADER: f"Bearer {TOKEN_PLACE}"} if connection.has_token else {})
+
+
+def _in_python(connection: Connection) -> str:
+    """The properties of a namespace as an expression."""
+    uri = f'"uri": "{_lance_values(connection)["uri"]}"'
+    token = f',\n    "{TOKEN_HEADER}": "Bearer " + os.environ["{TOKEN_VARIABLE}"]' if connection.has_token else ""
+    return f"{{{uri}{token}}}"
+
+
+def _import_os(connection: Connection) -> str:
+    return "import os\n\n" if connection.has_token else ""
+
+
 def _token(connection: Connection) -> dict[str, str]:
     return {"token": TOKEN_PLACE} if connection.has_token else {}
 
@@ -112,4 +161,6 @@ ENGINES: dict[str, Callable[[Connection], Snippet]] = {
     "spark": spark,
     "trino": trino,
     "duckdb": duckdb,
+    "pylance": pylance,
+    "lancedb": lancedb,
 }

@@ -74,6 +74,7 @@ def _app(settings: Settings, warehouses: Warehouses) -> Starlette:
         warehouses,
         token=token.get_secret_value() if token else None,
         max_body_bytes=settings.server.max_body_bytes,
+        max_create_body_bytes=settings.server.max_create_body_bytes,
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def serve(
     root: str | None, config: Path | None, host: str | None, port: int | None, workers: int | None, insecure: bool
 ) -> None:
-    """Serve folders of Lance tables to Iceberg clients.
+    """Serve folders of Lance tables to Iceberg clients and to Lance writers.
 
     ROOT is a folder or a URI such as s3://bucket/prefix and becomes the warehouse `main`. Without ROOT the
     warehouses of the settings file are served, without such a file the folder ./warehouse.
@@ -71,7 +71,7 @@ def _make_default_root(settings: "Settings") -> None:
 
 
 def _banner(settings: "Settings", listener: socket.socket, config: Path | None) -> str:
-    from irc_bridge.cli.engines import url
+    from irc_bridge.cli.engines import ENGINES, url
     from irc_bridge.settings import without_user_info
 
     port = listener.getsockname()[1]
@@ -79,13 +79,16 @@ def _banner(settings: "Settings", listener: socket.socket, config: Path | None) 
         name: warehouse.root if "://" in warehouse.root else str(Path(warehouse.root).absolute())
         for name, warehouse in settings.warehouses.items()
     }
+    others = ", ".join(engine for engine in ENGINES if engine != "pyiceberg")
+    uri = url(settings.server.host, port)
     flags = "".join(f" --{name} {value}" for name, value in _flags_of_connect(settings, port, config).items())
     return "\n".join(
         (
-            f"irc-bridge {__version__} serves an Iceberg REST Catalog at {url(settings.server.host, port)}",
+            f"irc-bridge {__version__} serves an Iceberg REST Catalog at {uri}",
+            f"  and the Lance REST namespace at {uri}/lance{'' if len(roots) == 1 else '/WAREHOUSE'}",
             *(f"  warehouse {name}: {without_user_info(root)}" for name, root in roots.items()),
             f"  access: {'bearer token' if settings.server.token else 'open, no token is set'}",
-            f"  next: irc-bridge connect pyiceberg{flags}   (or spark, trino, duckdb)",
+            f"  next: irc-bridge connect pyiceberg{flags}   (or {others})",
             "  Ctrl-C ends it.",
         )
     )

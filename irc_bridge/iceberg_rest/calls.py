@@ -70,11 +70,11 @@ class Call(wire.Call):
     @property
     def page(self) -> PageRequest:
         token, size = self.query.get("pageToken"), self.query.get("pageSize")
-        if size is not None and not (size.isascii() and size.isdigit() and int(size) > 0):
-            raise InvalidInput(f"pageSize must be a whole number above 0: {size}")
+        if size is not None and not (size.isascii() and size.isdigit() and int(size[:19]) > 0):
+            raise InvalidInput(f"pageSize must be a whole number above 0: {size[:100]}")
         if token is None:
             return EVERYTHING
-        limit = min(int(size), DEFAULT_PAGE_SIZE) if size else DEFAULT_PAGE_SIZE
+        limit = min(int(size[:19]), DEFAULT_PAGE_SIZE) if size else DEFAULT_PAGE_SIZE
         return PageRequest(names.name_of_page_token(token) if token else None, limit)
 
     def read(self, model: type[wire.Model]) -> wire.Model:

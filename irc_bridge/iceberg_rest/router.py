@@ -45,7 +45,7 @@ class IcebergRest:
             operation=endpoint.operation,
             prefix=params.get("prefix"),
             params=params,
-            query=request.query_params,
+            query=wire.query_of(request.scope["query_string"]),
             headers=request.headers,
             body=await wire.body_of(request, self._max_body_bytes),
             warehouses=self._warehouses,

@@ -115,6 +115,15 @@ class LocalStorage:
                 return self.put_if_absent(final, content) or self.read(final) == content
             return True
 
+    def retire(self, staged: str, note: str) -> None:
+        source, absolute = self._absolute(staged), self._absolute(note)
+        with _errors("write", absolute), suppress(FileNotFoundError):
+            try:
+                os.replace(source, absolute)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(absolute), exist_ok=True)
+                os.replace(source, absolute)
+
     def write(self, path: str, data: bytes) -> None:
         absolute = self._absolute(path)
         with _errors("write", absolute):

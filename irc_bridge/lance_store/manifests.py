@@ -90,7 +90,7 @@ def head_of(manifest: bytes) -> Head:
     """ValueError says why the bytes are no manifest."""
     version, timestamp, branch, fragment = 0, b"", None, b""
     start, end = _message_of(manifest)
-    for number, value in _fields(manifest, start, end):
+    for number, value in _fields(manifest, start, end, last_of=_FRAGMENT):
         if number == _VERSION and isinstance(value, int):
             version = value
         elif number == _TIMESTAMP and isinstance(value, bytes):
@@ -162,9 +162,13 @@ def _message_of(manifest: bytes) -> tuple[int, int]:
     return start, end
 
 
-def _fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message by their numbers. ValueError when it is none."""
+def _fields(data: bytes, position: int, end: int, last_of: int | None = None) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a protobuf message by their numbers. ValueError when it is none. Of those that follow one
+    another with the number `last_of` only the last: a large table has many thousand fragments."""
+    key_of_last = -1 if last_of is None else last_of << 3 | _BYTES
     while position < end:
+        if data[position] == key_of_last:
+            position = _last_alike(data, position, end)
         key, position = _read_varint(data, position, end)
         kind = key & 7
         if kind == _NUMBER:
@@ -181,6 +185,21 @@ def _fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int | b
             raise ValueError("its message cannot be read")
         yield key >> 3, data[position : position + length]
         position += length
+
+
+def _last_alike(data: bytes, position: int, end: int) -> int:
+    """Where the last of the fields begins that follow one another with the same key of one byte."""
+    key = data[position]
+    while True:
+        last, position = position, position + 1
+        length = data[position]
+        if length < 128:
+            position += 1 + length
+        else:
+            length, position = _read_varint(data, position, end)
+            position += length
+        if position >= end or data[position] != key:
+            return last
 
 
 def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:

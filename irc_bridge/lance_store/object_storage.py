@@ -116,6 +116,10 @@ class ObjectStorage:
         # when a first answer was lost, what is there already is our own
         return self.put_if_absent(final, data) or self.read(final) == data
 
+    def retire(self, staged: str, note: str) -> None:
+        self.write(note, b"")
+        self.delete(staged)
+
     def write(self, path: str, data: bytes) -> None:
         with self._errors("write", path):
             self._store.put(path, data)

@@ -16,7 +16,7 @@ from irc_bridge.lance_store.manifests import (
 from irc_bridge.lance_store.storage import FileAttributes, FileEntry, Storage
 
 MADE = "_irc_bridge"
-"""The folder of a table in which a file for each of the last versions says which staged manifest became it."""
+"""The folder of a table in which a file for each of the last versions has the name of what became it."""
 _DAY_MS = 24 * 60 * 60 * 1000
 _LOOKED_AT = 8
 _NOTES_SWEPT = 64
@@ -78,28 +78,27 @@ def require_of_table(storage: Storage, table: str, staged: Staged, newest: FileE
         raise InvalidInput(f"The staged manifest {storage.location(staged.path)} belongs to another table")
 
 
-def note_made(storage: Storage, table: str, version: int, staged: str) -> None:
-    """Before the staged manifest goes. A commit sent again is known by it."""
-    storage.write(_note(table, version), staged.rpartition("/")[2].encode())
+def retire(storage: Storage, table: str, version: int, staged: str) -> None:
+    """A staged manifest that became a version goes where a commit sent again is known by its name."""
+    storage.retire(staged, _note(table, version, staged))
     if version % _NOTES_SWEPT == 0:
-        _remove_old_notes(storage, f"{table}/{MADE}", version)
+        _remove_old_notes(storage, f"{table}/{MADE}")
 
 
-def noted(storage: Storage, table: str, version: int, staged: str) -> bool:
-    return storage.read(_note(table, version)) == staged.rpartition("/")[2].encode()
+def was_retired(storage: Storage, table: str, version: int, staged: str) -> bool:
+    return storage.identity(_note(table, version, staged)) is not None
 
 
-def _note(table: str, version: int) -> str:
-    return f"{table}/{MADE}/{version}"
+def _note(table: str, version: int, staged: str) -> str:
+    return f"{table}/{MADE}/{version}.{staged.rpartition('/')[2]}"
 
 
-def _remove_old_notes(storage: Storage, folder: str, latest: int) -> None:
+def _remove_old_notes(storage: Storage, folder: str) -> None:
     """Those a day older than the latest, not so many at once that a writer would notice."""
-    numbers = sorted(int(name) for name in storage.names(folder) if name.isascii() and name.isdigit())
-    names = [str(number) for number in numbers[: 2 * _NOTES_SWEPT]]
-    written = storage.modified_ms(f"{folder}/{latest}") or 0
-    for each in storage.attributes(folder, names):
-        if each.modified_ms < written - _DAY_MS:
+    names = sorted(storage.names(folder), key=lambda name: int(name.partition(".")[0]))
+    found = storage.attributes(folder, [*names[: 2 * _NOTES_SWEPT], names[-1]]) if names else []
+    for each in found[:-1]:
+        if each.modified_ms < found[-1].modified_ms - _DAY_MS:
             storage.delete(f"{folder}/{each.name}")
 
 

@@ -65,6 +65,9 @@ class Storage(Protocol):
         """Puts the content of a staged file under another name, False when a file of other content has that name.
         The staged file stays."""
 
+    def retire(self, staged: str, note: str) -> None:
+        """The staged file goes, and a file `note` is there from then on, whatever is in it. Can be repeated."""
+
     def write(self, path: str, data: bytes) -> None:
         """Replaces the file at once: readers see the old or the new."""
 

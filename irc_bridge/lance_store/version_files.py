@@ -22,12 +22,12 @@ from irc_bridge.lance_store.manifests import VERSIONS, name_of, names_of, versio
 from irc_bridge.lance_store.ranges import versions_in
 from irc_bridge.lance_store.staged import (
     Staged,
-    note_made,
-    noted,
     read_staged,
     remove_abandoned,
     require_of_table,
+    retire,
     staged_path,
+    was_retired,
 )
 from irc_bridge.lance_store.storage import FileAttributes, FileEntry, Storage
 from irc_bridge.lance_store.tables import LanceTables
@@ -65,8 +65,7 @@ class VersionFiles:
         with self._unknown_if_silent(path, new.version):
             made = self._attributes(path, final)
         with self._made_anyway(path, new.version):
-            note_made(self._storage, path, new.version, staged.path)
-            self._storage.delete(staged.path)
+            retire(self._storage, path, new.version, staged.path)
             remove_abandoned(self._storage, f"{path}/{VERSIONS}", max(latest, new.version), made)
         return self._record(path, made, staged.head.timestamp_ms)
 
@@ -82,7 +81,7 @@ class VersionFiles:
     def was_made(self, path: str, new: NewVersion) -> bool:
         """CommitStateUnknown when the version has come and gone."""
         at, staged = self.staged(path, new)
-        if noted(self._storage, path, new.version, at):
+        if was_retired(self._storage, path, new.version, at):
             return True
         if staged is None:
             return False
@@ -265,7 +264,7 @@ class VersionFiles:
     def _answered_before(self, path: str, new: NewVersion, staged_at: str) -> VersionRecord:
         """Of a call whose answer was lost the version is left, and the note of what became it. A version made past
         the bridge has none: the e_tag tells."""
-        if not noted(self._storage, path, new.version, staged_at):
+        if not was_retired(self._storage, path, new.version, staged_at):
             entry = self._tables.manifest(path, new.version)
             if entry is None or new.e_tag is None or self._attributes(path, entry.name).e_tag != new.e_tag:
                 raise InvalidInput(f"There is no staged manifest at {self._storage.location(staged_at)}")
@@ -304,7 +303,11 @@ class VersionFiles:
 
 
 def _final_name(new: NewVersion, newest: FileEntry | None) -> str:
-    return name_of(new.version, newest.name) if newest else names_of(new.version)[new.naming_scheme or "V2"]
+    if newest is not None:
+        return name_of(new.version, newest.name)
+    names = names_of(new.version)
+    like = next((each for each in names.values() if f"/{each}-" in f"/{new.staged_path}"), names["V2"])
+    return names[new.naming_scheme] if new.naming_scheme else like
 
 
 def _number(newest: FileEntry | None) -> int:

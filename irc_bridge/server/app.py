@@ -3,14 +3,25 @@ from starlette.middleware import Middleware
 
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.iceberg_rest.router import IcebergRest
+from irc_bridge.lance_rest.router import LanceRest
 from irc_bridge.server.auth import BearerToken
 from irc_bridge.server.health import routes as health_routes
 from irc_bridge.server.requests import RequestLog
 
 
-def create_app(warehouses: Warehouses, *, token: str | None, max_body_bytes: int) -> Starlette:
+def create_app(
+    warehouses: Warehouses, *, token: str | None, max_body_bytes: int, max_create_body_bytes: int
+) -> Starlette:
     middleware = [Middleware(RequestLog)]
     if token is not None:
         middleware.append(Middleware(BearerToken, token=token))
-    middleware.append(Middleware(IcebergRest, warehouses=warehouses, max_body_bytes=max_body_bytes))
+    middleware += [
+        Middleware(
+            LanceRest,
+            warehouses=warehouses,
+            max_body_bytes=max_body_bytes,
+            max_create_body_bytes=max_create_body_bytes,
+        ),
+        Middleware(IcebergRest, warehouses=warehouses, max_body_bytes=max_body_bytes),
+    ]
     return Starlette(routes=health_routes(warehouses), middleware=middleware)

@@ -7,6 +7,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from irc_bridge.errors import Unauthenticated
 from irc_bridge.iceberg_rest import replies
+from irc_bridge.lance_rest.replies import failure as lance_failure
+from irc_bridge.lance_rest.router import PREFIX as LANCE
 
 
 class BearerToken:
@@ -20,14 +22,24 @@ class BearerToken:
         if scope["type"] != "http" or scope["raw_path"].startswith(b"/health/") or self._shown(scope):
             await self._app(scope, receive, send)
             return
-        await _refusal(scope["raw_path"])(scope, receive, send)
+        await _refusal(scope)(scope, receive, send)
 
     def _shown(self, scope: Scope) -> bool:
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), self._token)
+        headers = Headers(scope=scope)
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._is_right(token.strip()):
+            return True
+        return scope["raw_path"].startswith(LANCE) and self._is_right(headers.get("x-api-key", ""))
+
+    def _is_right(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode("latin-1"), self._token)
 
 
-def _refusal(path: bytes) -> Response:
+def _refusal(scope: Scope) -> Response:
+    path: bytes = scope["raw_path"]
+    if path.startswith(LANCE):
+        wanted = "This server wants a token: send it as Authorization: Bearer, or as x-api-key"
+        return lance_failure(Unauthenticated(wanted), scope.get("request_id"))
     error = Unauthenticated("This server wants a bearer token: set the client's token property")
     if path != b"/v1/oauth/tokens":
         return replies.failure(error)

@@ -9,7 +9,8 @@ from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 from irc_bridge.catalog import models
-from irc_bridge.catalog.models import MANAGED_BY, TABLE_TYPE, TABLE_UUID, TableInfo, TableVersion
+from irc_bridge.catalog.models import MANAGED_BY, TABLE_TYPE, TableInfo, TableVersion
+from irc_bridge.catalog.properties import RESERVED_PREFIX
 from irc_bridge.translation.identity import table_uuid
 from irc_bridge.translation.schema import ITEM_ID_STEP, Translated, to_iceberg
 from irc_bridge.translation.snapshots import refs, snapshot_log, snapshots
@@ -76,8 +77,8 @@ def _schema_id(schema: models.Schema, schemas: list[Schema]) -> int:
 
 
 def _properties(info: TableInfo, current: Translated) -> dict[str, str]:
-    ours = {TABLE_UUID, OMITTED_COLUMNS, CONVERTED_COLUMNS}
-    properties = {name: value for name, value in info.properties.items() if name not in ours}
+    shown = (name for name in info.properties if not name.startswith(RESERVED_PREFIX))
+    properties = {name: info.properties[name] for name in shown}
     properties[TABLE_TYPE] = "lance"
     properties[MANAGED_BY] = "impl" if info.managed_by == "impl" else "storage"
     if current.omitted:

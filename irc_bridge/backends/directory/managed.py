@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest import Change, Manifest
 from irc_bridge.backends.directory.names import object_id
-from irc_bridge.backends.directory.objects import Objects, Row
+from irc_bridge.backends.directory.objects import Objects, Row, version_of_id
 from irc_bridge.backends.directory.table_rows import require_row
 from irc_bridge.backends.directory.version_rows import (
     final_name,
@@ -39,7 +39,7 @@ from irc_bridge.errors import (
 )
 from irc_bridge.lance_store.manifests import VERSIONS
 from irc_bridge.lance_store.ranges import versions_in
-from irc_bridge.lance_store.staged import Staged
+from irc_bridge.lance_store.staged import Staged, retire
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.version_files import VersionFiles
 from irc_bridge.names import dotted
@@ -241,7 +241,7 @@ class ManagedVersions:
                     f"Only this table is affected; restore the file or delete the version."
                 )
         elif self._files.promote(path, staged, content, final_name(row)):
-            self._storage.delete(staged)
+            retire(self._storage, path, version_of_id(row.object_id)[1], staged)
         else:
             raise BrokenTable(
                 f"{self._storage.location(target)} was written past the catalog, in the place of a version that "

@@ -1,0 +1,91 @@
+"""Who we are to a server: nobody, the bearer of a token, or a client that gets tokens for its credential."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from irc_bridge.errors import Unauthenticated
+
+_EARLY_S = 60.0
+"""A token is renewed this long before it expires, or after nine tenths of a shorter life."""
+
+Clock = Callable[[], float]
+
+
+class Auth(Protocol):
+    def token(self) -> str | None:
+        """What goes behind `Bearer`."""
+
+    def renewed(self, refused: str | None) -> bool:
+        """Called with the token that a server did not take. True when there is another one to try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """A token that somebody else looks after; None for servers that ask for none."""
+
+    given: str | None = field(default=None, repr=False)
+
+    def token(self) -> str | None:
+        return self.given
+
+    def renewed(self, refused: str | None) -> bool:
+        return False
+
+
+Post = Callable[[str, Mapping[str, str]], tuple[int, Any]]
+"""Sends a form to a URL; gives status and the JSON of the answer."""
+
+
+class ClientCredentials:
+    """The OAuth2 client credentials flow. Threads that need a token at once wait for one request."""
+
+    def __init__(self, post: Post, uri: str, credential: str, scope: str, clock: Clock = time.monotonic) -> None:
+        self._post = post
+        self._uri = uri
+        client_id, colon, secret = credential.partition(":")
+        self._form = {"grant_type": "client_credentials", "scope": scope}
+        self._form |= {"client_id": client_id, "client_secret": secret} if colon else {"client_secret": client_id}
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._token: str | None = None
+        self._renew_at = 0.0
+
+    def token(self) -> str | None:
+        with self._lock:
+            if self._token is None or self._clock() >= self._renew_at:
+                self._fetch()
+            return self._token
+
+    def renewed(self, refused: str | None) -> bool:
+        with self._lock:
+            if self._token == refused:
+                self._fetch()
+            return True
+
+    def _fetch(self) -> None:
+        asked_at = self._clock()
+        status, answer = self._post(self._uri, self._form)
+        token = answer.get("access_token") if isinstance(answer, dict) and status == 200 else None
+        if not isinstance(token, str):
+            raise Unauthenticated(
+                f"The token endpoint {self._uri} gave no token for the credential: it answered {status}"
+                f"{_reason(answer)}. Check credential, scope and oauth2-server-uri"
+            )
+        self._token = token
+        life = answer.get("expires_in")
+        self._renew_at = float("inf")
+        if isinstance(life, int | float):
+            self._renew_at = asked_at + life - min(_EARLY_S, life / 10)
+
+
+def _reason(answer: Any) -> str:
+    """OAuth2 names its errors beside each other, Iceberg in an envelope."""
+    if not isinstance(answer, dict):
+        return ""
+    error = answer.get("error")
+    if isinstance(error, dict):
+        return f" ({error.get('message')})"
+    return f" ({answer.get('error_description') or error})" if error else ""

@@ -1,0 +1,112 @@
+"""Request bodies. Fields that nobody here reads, such as context and identity, are let pass."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from irc_bridge.catalog.models import NamingScheme
+
+Levels = tuple[StrictStr, ...]
+Number = Annotated[StrictInt, Field(ge=0, lt=2**63)]
+Properties = dict[StrictStr, StrictStr]
+
+
+def one_spelling(value: str) -> str:
+    """ExistOk, exist_ok and EXIST_OK are the same."""
+    return value.replace("_", "").lower()
+
+
+Mode = Annotated[StrictStr, AfterValidator(one_spelling)]
+
+
+class Request(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    id: Levels | None = None
+    branch: StrictStr | None = None
+
+
+class CreateNamespaceRequest(Request):
+    mode: Mode | None = None
+    properties: Properties | None = None
+
+
+class DropNamespaceRequest(Request):
+    mode: Mode | None = None
+    behavior: Mode | None = None
+
+
+class DeclareTableRequest(Request):
+    location: StrictStr | None = None
+    vend_credentials: StrictBool | None = None
+    properties: Properties | None = None
+
+
+class RegisterTableRequest(Request):
+    location: StrictStr
+    mode: Mode | None = None
+    properties: Properties | None = None
+
+
+class DescribeTableRequest(Request):
+    version: Number | None = None
+    tag: StrictStr | None = None
+    with_table_uri: StrictBool | None = None
+    load_detailed_metadata: StrictBool | None = None
+    check_declared: StrictBool | None = None
+    vend_credentials: StrictBool | None = None
+
+
+class TableExistsRequest(Request):
+    version: Number | None = None
+
+
+class RenameTableRequest(Request):
+    new_table_name: StrictStr
+    new_namespace_id: Levels | None = None
+
+
+class CreateTableVersionRequest(Request):
+    version: Number
+    manifest_path: StrictStr
+    e_tag: StrictStr | None = None
+    naming_scheme: NamingScheme | None = None
+
+
+class CreateTableVersionEntry(CreateTableVersionRequest):
+    id: Levels = Field(min_length=1)
+
+
+class BatchCreateTableVersionsRequest(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    entries: tuple[CreateTableVersionEntry, ...]
+
+
+class DescribeTableVersionRequest(Request):
+    version: Number | None = None
+
+
+class Range(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    start_version: StrictInt
+    end_version: StrictInt
+
+
+class BatchDeleteTableVersionsRequest(Request):
+    ranges: tuple[Range, ...]
+    ignore_missing: StrictBool = True
+
+
+class TagRequest(Request):
+    tag: StrictStr = Field(min_length=1)
+
+
+class TagVersionRequest(TagRequest):
+    version: Number
+
+
+class CountTableRowsRequest(Request):
+    version: Number | None = None
+    predicate: StrictStr | None = None
