@@ -140,6 +140,7 @@ def assert_error(response: requests.Response, status: int, *types: str, names: s
 class Server:
     """`irc-bridge serve` in its own process; its URL is what its banner says."""
 
+    module = "irc_bridge"
     command = "serve"
 
     def __init__(self, *arguments: str | Path, cwd: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -149,7 +150,7 @@ class Server:
         self._said = threading.Condition()
         self._ended = False
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "irc_bridge", self.command, *arguments],
+            [sys.executable, "-m", self.module, self.command, *arguments],
             cwd=cwd,
             env={**own, **(environment or {})},
             stdin=subprocess.DEVNULL,
