@@ -1,4 +1,4 @@
-"""kill -9 of the server at each step of its commits, under load. It is started again and dies again, one step later;
+"""kill -9 of the server at each step of its commits, under load. It starts again and dies again, one step later;
 whoever got no answer sends the same commit again. Nothing acknowledged is lost, and nothing is there twice."""
 
 import itertools

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from contract_tests.load import folders, freshness, namespace, peers, speed, versions
+from contract_tests.load import commits, folders, freshness, namespace, peers, speed, versions
 from contract_tests.load.generator import WRK
 from contract_tests.load.report import Line, table
 
@@ -25,6 +25,7 @@ def measured(root: Path) -> Iterator[Line]:
     yield from speed.memory(root)
     yield from namespace.namespace(root)
     yield from versions.create_table_version(root)
+    yield from commits.commits(root)
 
 
 def main() -> int:

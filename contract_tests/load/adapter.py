@@ -1,4 +1,4 @@
-"""pylance's RestAdapter over a folder, until the process is ended."""
+"""pylance's RestAdapter over a folder, until the process is ended. Properties of its namespace come as key=value."""
 
 import signal
 import sys
@@ -6,5 +6,7 @@ import sys
 from lance.namespace import RestAdapter
 
 if __name__ == "__main__":
-    with RestAdapter("dir", {"root": sys.argv[1]}, port=int(sys.argv[2])):
+    root, port, *properties = sys.argv[1:]
+    named = dict(each.split("=", 1) for each in properties)
+    with RestAdapter("dir", {"root": root, **named}, port=int(port)):
         signal.sigwait([signal.SIGTERM, signal.SIGINT])

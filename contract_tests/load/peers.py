@@ -35,12 +35,12 @@ def bridge(root: Path) -> Iterator[Bridge]:
 
 
 @contextmanager
-def lance_rest_adapter(root: Path) -> Iterator[Target]:
-    """pylance's own server over the same folder, describing the table `wide`."""
+def lance_rest_adapter(root: Path, *properties: str) -> Iterator[str]:
+    """pylance's own server over a folder."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    with serving([sys.executable, "-m", "contract_tests.load.adapter", str(root), str(port)], url):
-        yield Target(f"{url}/v1/table/wide/describe?load_detailed_metadata=true", b"{}")
+    with serving([sys.executable, "-m", "contract_tests.load.adapter", str(root), str(port), *properties], url):
+        yield url
 
 
 @contextmanager

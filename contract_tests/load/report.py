@@ -45,6 +45,10 @@ def rate_beside(what: str, rate: float, peer: float) -> Line:
     return Line(what, f"{rate:,.0f}/s", f"{peer:,.0f}/s", f"{rate / peer:.2f}", "none")
 
 
+def share_beside(what: str, figure: float, peer: float) -> Line:
+    return Line(what, f"{figure:.2f}", f"{peer:.2f}", f"{figure / peer:.2f}" if peer else "", "none")
+
+
 def left_out(what: str, reason: str) -> Line:
     return Line(what, f"left out: {reason}")
 

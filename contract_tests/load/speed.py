@@ -20,7 +20,8 @@ COMMITS = 15
 def load_table(url: str, root: Path) -> Iterator[Line]:
     bridge = Target(table_url(url, "wide"))
     with peers.lance_rest_adapter(root / "tables") as adapter:
-        found = rates({"bridge": bridge, "peer": adapter}, connections=8)
+        described = Target(f"{adapter}/v1/table/wide/describe?load_detailed_metadata=true", b"{}")
+        found = rates({"bridge": bridge, "peer": described}, connections=8)
         yield at_least(
             "LoadTable / RestAdapter describe, 8 connections",
             found["bridge"].per_second,

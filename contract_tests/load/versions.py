@@ -9,10 +9,9 @@ from typing import Any
 import lance
 
 from contract_tests.directory.opened import Directory, load, new_table, path_of
-from contract_tests.directory.staging import Listener
+from contract_tests.directory.staging import Listener, Request
 from contract_tests.load.report import Line, at_least, rate_beside, rates_of
 from irc_bridge.backends.directory import open_directory
-from irc_bridge.catalog.models import NewVersion
 
 COMMITS = 200
 ROUNDS = 3
@@ -41,7 +40,7 @@ def _alone(root: Path) -> Callable[[], float]:
     def measure() -> float:
         dataset = lance.dataset(location)
         start = time.perf_counter()
-        for operation in _operations():
+        for operation in operations(COMMITS):
             dataset = lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
         return COMMITS / (time.perf_counter() - start)
 
@@ -50,7 +49,7 @@ def _alone(root: Path) -> Callable[[], float]:
 
 def _through(catalog: Directory) -> Callable[[], float]:
     def measure() -> float:
-        entries = _staged(path_of(load(catalog, TABLE)))
+        entries = [request.entry(TABLE) for request in staged(path_of(load(catalog, TABLE)), COMMITS)]
         start = time.perf_counter()
         for entry in entries:
             catalog.create_table_versions([entry])
@@ -59,11 +58,11 @@ def _through(catalog: Directory) -> Callable[[], float]:
     return measure
 
 
-def _staged(location: str) -> list[NewVersion]:
+def staged(location: str, count: int) -> list[Request]:
     """Manifests of the next versions, each built upon the one before."""
     listener = Listener(location)
     dataset = lance.dataset(location)
-    for operation in _operations():
+    for operation in operations(count):
         dataset = lance.LanceDataset.commit(
             dataset,
             operation,
@@ -73,14 +72,14 @@ def _staged(location: str) -> list[NewVersion]:
             table_id=["t"],
             namespace_client_managed_versioning=True,
         )
-    assert len(listener.heard) == COMMITS
-    return [request.entry(TABLE) for request in listener.heard]
+    assert len(listener.heard) == count
+    return listener.heard
 
 
 _numbers = itertools.count()
 
 
-def _operations() -> Iterator[Any]:
-    for _ in range(COMMITS):
+def operations(count: int) -> Iterator[Any]:
+    for _ in range(count):
         updates: Any = lance.LanceOperation.UpdateMap(updates={"step": str(next(_numbers))}, replace=False)
         yield lance.LanceOperation.UpdateConfig(table_metadata_updates=updates)
