@@ -70,10 +70,17 @@ class Listener(LanceNamespace):
         return {"version": {**asked, "manifest_path": final}}
 
 
-def stage(location: str, *ids: int, version: int | None = None, options: Options = None) -> Request:
+def stage(
+    location: str,
+    *ids: int,
+    version: int | None = None,
+    options: Options = None,
+    data: pa.Table | None = None,
+) -> Request:
     """Rows appended to the table as it was at a version, up to the staged manifest."""
     dataset = lance.dataset(location, version=version, storage_options=dict(options or {}) or None)
-    fragments = write_fragments(rows(*ids).cast(dataset.schema), dataset, mode="append")
+    data = rows(*ids).cast(dataset.schema) if data is None else data
+    fragments = write_fragments(data, dataset, mode="append")
     listener = Listener(location)
     lance.LanceDataset.commit(
         dataset,

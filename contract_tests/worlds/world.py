@@ -52,7 +52,7 @@ class World:
             server.client() as client,
         ):
             yield Bridge(self, server, client, root, folder)
-        assert not [line for line in server.log if "Traceback" in line]
+        assert "Traceback" not in (text := server.text()), text[text.index("Traceback") :][:5000]
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,9 @@ def tag_errors(location: str) -> Iterator[None]:
     try:
         with lance_errors(location):
             yield
-    except (BrokenTable, Missing) as error:
+    except Missing as error:
+        raise Lost(first_line(error)) from error
+    except BrokenTable as error:
         why = first_line(error.__cause__ or error)
         if why.startswith(("Ref conflict", "Ref not found", "Version not found")):
             raise Lost(why) from error
