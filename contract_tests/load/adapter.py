@@ -1,4 +1,4 @@
-"""pylance's RestAdapter over a folder, until the process is ended. Properties of its namespace come as key=value."""
+"""pylance's RestAdapter over a folder, until the process is ended. More arguments are properties of it."""
 
 import signal
 import sys
