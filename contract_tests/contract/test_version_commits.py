@@ -252,6 +252,9 @@ class TestOthersOnTop:
         assert metadata["properties"].keys() == {"a", "managed_by", "table_type"}
         assert_ok(commit(client, place, name, set_properties(a="2")))
         assert assert_ok(send())["metadata"]["properties"]["a"] == "2"
+        for number in range(40):
+            assert_ok(commit(client, place, name, set_properties(many=str(number))))
+        assert_ok(send())
         other = commit(client, place, name, set_properties(b="1"), requirements=[asserts(1)])
         assert_error(other, 409, "CommitFailedException")
 

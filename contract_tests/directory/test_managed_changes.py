@@ -1,6 +1,5 @@
 """What removes and carries version rows, and manifests that got past them."""
 
-import logging
 import shutil
 from pathlib import Path
 
@@ -34,10 +33,10 @@ from contract_tests.directory.opened import (
 from contract_tests.directory.staging import stage, stage_first
 from irc_bridge.catalog.models import Levels, TableInfo, VersionRange
 from irc_bridge.errors import (
-    BrokenTable,
     ConcurrentModification,
     InvalidInput,
     TableNotFound,
+    TableVersionAlreadyExists,
     TableVersionNotFound,
 )
 from irc_bridge.lance_store.local_storage import LocalStorage
@@ -102,55 +101,64 @@ class TestDelete:
 
 
 class TestStrangers:
-    """Manifests that somebody wrote past the catalog."""
+    """Writers that opened a table before the catalog decided about it commit past it, and are told it worked."""
 
-    def test_it_is_reported_and_kept(
-        self, catalog: Directory, table: TableInfo, root: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_their_version_counts(self, catalog: Directory, table: TableInfo, root: Path) -> None:
         make(catalog, T, 1)
         asked = stage(table.location, 2)
         append(table, 3)
-        stranger = final_file(table, 3)
-        content = stranger.read_bytes()
-        assert versions(load(catalog, T)) == [1, 2]
-        assert numbers(catalog, T) == [2, 1]
-        for change in (
-            lambda: catalog.create_table_versions([asked.entry(T)]),
-            lambda: set_properties(catalog, T, {"owner": "ann"}),
-        ):
-            caplog.clear()
-            with pytest.raises(ConcurrentModification, match=stranger.name):
-                change()
-            warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
-            assert warnings and all(stranger.name in each.getMessage() for each in warnings)
-        assert stranger.read_bytes() == content
-        assert set(version_rows(root)) == {"ns$t$1", "ns$t$2"}
-        stranger.rename(root / "away")
-        catalog.create_table_versions([asked.entry(T)])
+        with pytest.raises(TableVersionAlreadyExists):
+            catalog.create_table_versions([asked.entry(T)])
+        assert not catalog.was_made(asked.entry(T))
+        assert versions(load(catalog, T)) == numbers(catalog, T)[::-1] == [1, 2, 3]
+        assert set(version_rows(root)) == {"ns$t$1", "ns$t$2", "ns$t$3"}
+        append(table, 4)
+        append(table, 5)
         info = set_properties(catalog, T, {"owner": "ann"})
-        assert (versions(info), info.properties["owner"]) == ([1, 2, 3, 4], "ann")
-        assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [1, 2]
+        assert (versions(info), info.properties["owner"]) == ([1, 2, 3, 4, 5, 6], "ann")
+        assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [1, 3, 4, 5]
 
     def test_before_the_first_version(self, catalog: Directory, root: Path) -> None:
         info = catalog.create_table(T, declared(managed_by="impl"))
         asked = stage_first(info.location, 1)
         lance.write_dataset(rows(9), path_of(info))
-        assert versions(load(catalog, T)) == []
-        with pytest.raises(ConcurrentModification, match=final_file(info, 1).name):
+        with pytest.raises(TableVersionAlreadyExists):
             catalog.create_table_versions([asked.entry(T)])
-        assert version_rows(root) == {}
+        assert versions(load(catalog, T)) == [1]
+        assert lance.dataset(path_of(info)).to_table()["id"].to_pylist() == [9]
 
     def test_in_the_place_of_a_version_that_was_made(
         self, catalog: Directory, table: TableInfo, root: Path
     ) -> None:
-        half_made(catalog, T, stage(table.location, 1))
+        """By a row whose maker died before it was told, and before anybody saw it."""
+        asked = stage(table.location, 1)
+        half_made(catalog, T, asked)
         append(table, 9)
-        stranger = final_file(table, 2)
-        with pytest.raises(BrokenTable, match=stranger.name):
-            catalog.load_table(T)
-        stranger.unlink()
         assert versions(load(catalog, T)) == [1, 2]
-        assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [1]
+        assert not catalog.was_made(asked.entry(T))
+        with pytest.raises(TableVersionAlreadyExists):
+            catalog.create_table_versions([asked.entry(T)])
+        make(catalog, T, 3)
+        assert versions(load(catalog, T)) == [1, 2, 3]
+        assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [9, 3]
+
+    def test_while_the_row_is_on_its_way(self, catalog: Directory, table: TableInfo) -> None:
+        """The maker is alive, and hears of it."""
+        asked = stage(table.location, 1)
+        managed = type(catalog._managed)  # type: ignore[attr-defined]
+        original = managed._finalise
+
+        def late(*args: object) -> object:
+            if lance.dataset(path_of(table)).version == 1:
+                append(table, 9)
+            return original(*args)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(managed, "_finalise", late)
+            with pytest.raises(TableVersionAlreadyExists):
+                catalog.create_table_versions([asked.entry(T)])
+        assert versions(load(catalog, T)) == [1, 2]
+        assert lance.dataset(path_of(table)).to_table()["id"].to_pylist() == [9]
 
 
 class TestNames:

@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from irc_bridge.catalog.models import COMMITS, Commit, History, NewVersion, TableInfo
 from irc_bridge.catalog.ports import CanCommit, CanCommitTogether, CanKeepVersions
-from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput
+from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput, TableVersionNotFound
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
 from irc_bridge.iceberg_rest.changes import Changes, new_version
@@ -138,7 +138,25 @@ class _Asked:
             if isinstance(update, AddSnapshotUpdate):
                 new = new_version(self.table.in_catalog, metadata, update)
                 return self._call.able(CanKeepVersions).was_made(new)
-        return self._identity in info.properties.get(COMMITS, "").split()
+        return self._identity in _identities(info) or self._followed_what_it_asserts(info)
+
+    def _followed_what_it_asserts(self, info: TableInfo) -> bool:
+        """The last identities alone tell nothing about a commit that many others followed."""
+        asserted = self._asserted_version()
+        if asserted is None or info.latest is None or asserted + 1 >= info.latest.version:
+            return False
+        try:
+            next_one = self._call.able(CanKeepVersions).load_version(self.table.in_catalog, asserted + 1)
+        except TableVersionNotFound:
+            return False
+        return _identities(next_one)[-1:] == [self._identity]
+
+    def _asserted_version(self) -> int | None:
+        """0 for no version yet, None where no version is asserted."""
+        for requirement in self.request.requirements:
+            if isinstance(requirement, AssertRefSnapshotId) and requirement.ref == MAIN_BRANCH:
+                return requirement.snapshot_id or 0
+        return None
 
     def _require_asserted(self, info: TableInfo, new: NewVersion) -> None:
         if info.managed_by != "impl":
@@ -146,21 +164,21 @@ class _Asked:
                 f"add-snapshot: {self.table} is managed by its storage: writers commit there, with Lance. Set its "
                 f"property managed_by to impl to make this catalog decide"
             )
-        asserted = [
-            requirement.snapshot_id
-            for requirement in self.request.requirements
-            if isinstance(requirement, AssertRefSnapshotId) and requirement.ref == MAIN_BRANCH
-        ]
-        if not asserted:
+        asserted = self._asserted_version()
+        if asserted is None:
             raise InvalidInput(
                 f"requirements: add-snapshot needs assert-ref-snapshot-id for {MAIN_BRANCH}, with the version "
                 f"that the new one follows"
             )
-        if new.version != (asserted[0] or 0) + 1:
+        if new.version != asserted + 1:
             raise InvalidInput(
-                f"add-snapshot: the snapshot-id must be {(asserted[0] or 0) + 1}, one more than the version that "
+                f"add-snapshot: the snapshot-id must be {asserted + 1}, one more than the version that "
                 f"assert-ref-snapshot-id names, and is {new.version}"
             )
+
+
+def _identities(info: TableInfo) -> list[str]:
+    return info.properties.get(COMMITS, "").split()
 
 
 def _is_main(update: object) -> bool:

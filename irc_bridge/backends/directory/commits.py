@@ -40,8 +40,8 @@ from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.tags import require_tag_name
 from irc_bridge.names import dotted
 
-_ATTEMPTS = 50
-_REMEMBERED = 16
+_ATTEMPTS = 100
+_REMEMBERED = 32
 
 
 class Commits(VersionsInFiles):

@@ -10,11 +10,10 @@ from irc_bridge.backends.directory.manifest import Change, Manifest, Snapshot
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.objects import Objects, Row, is_impl, metadata_text, version_id
 from irc_bridge.backends.directory.table_rows import require_row
-from irc_bridge.backends.directory.version_rows import row_of, staged_path, was_staged_at
+from irc_bridge.backends.directory.version_rows import staged_path, was_staged_at
 from irc_bridge.catalog.models import MANAGED_BY, TableInfo
 from irc_bridge.errors import NotFound, PermissionDenied
 from irc_bridge.lance_store.version_files import VersionFiles
-from irc_bridge.names import dotted
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ class Governing:
             return False
         try:
             if found.versions is None:
-                self.adopt(found)
+                self._managed.adopt(found)
             else:
                 self._release(found)
         except (PermissionDenied, NotFound):
@@ -51,26 +50,11 @@ class Governing:
             return False
         return True
 
-    def adopt(self, found: Found) -> None:
-        """Rows for the versions that the table has. Looks again, because a version that is made without a row
-        while this goes on counts too."""
-        while added := self._manifest.change(lambda objects: self._adopted(objects, found)):
-            log.info("%s: %d versions are now kept in the manifest", dotted(found.table), added)
-
     def counts(self, found: Found, version: int) -> bool:
         """Whether a version that its file just made is one, of a table that went over meanwhile."""
-        self.adopt(found)
+        self._managed.adopt(found)
         row = self._manifest.objects().versions(object_id(found.table)).get(version)
         return row is not None and not was_staged_at(row)
-
-    def _adopted(self, objects: Objects, found: Found) -> Change[int]:
-        require_row(objects, found.table, found.path)
-        table_id = object_id(found.table)
-        versions = objects.versions(table_id)
-        ours = [each for each, row in versions.items() if row.object_id == version_id(table_id, each)]
-        padded = tuple(row.object_id for each, row in versions.items() if each not in ours)
-        records = self._files.list(found.path, descending=False, after=max(ours, default=0), limit=None).items
-        return Change(len(records), put=tuple(row_of(each, found.table) for each in records), drop=padded)
 
     def _release(self, found: Found) -> None:
         """From here on the files are the versions again."""

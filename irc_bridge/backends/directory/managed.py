@@ -10,18 +10,19 @@ The next version gets no row before the latest is through step 4, so that one at
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest import Change, Manifest
 from irc_bridge.backends.directory.names import object_id
-from irc_bridge.backends.directory.objects import Objects, Row, version_of_id
+from irc_bridge.backends.directory.objects import Objects, Row, version_id, version_of_id
 from irc_bridge.backends.directory.table_rows import require_row
 from irc_bridge.backends.directory.version_rows import (
     final_name,
     record_of,
+    row_of,
     staged_path,
     staged_row,
     was_staged_at,
@@ -137,12 +138,12 @@ class ManagedVersions:
         if row is None:
             return False
         try:
-            self._finalise(path, row)
+            settled = with_final_name(row) if self._finalise(path, row) else self._taken_place(table, path, row)
         except BrokenTable:
             if self._pending(table) == row:
                 raise
             return True
-        self._manifest.change(lambda objects: _settle(objects, row))
+        self._manifest.change(lambda objects: _settle(objects, row, settled))
         return True
 
     def was_made(self, found: Found, new: NewVersion) -> bool:
@@ -152,17 +153,33 @@ class ManagedVersions:
     def latest(self, found: Found) -> int:
         return self._latest(self._manifest.objects(), found)
 
-    def require_no_stranger(self, found: Found, version: int) -> None:
-        """The place of the next version must be free."""
-        name = self._files.manifest_of(found.path, version)
-        if name is None or self.latest(found) >= version:
-            return
-        message = (
-            f"{self._storage.location(f'{found.path}/{VERSIONS}/{name}')} was written past the catalog: "
-            f"it keeps {dotted(found.table)} from getting its version {version}. Move that file away to go on"
-        )
-        log.warning(message)
-        raise ConcurrentModification(message)
+    def adopt(self, found: Found) -> None:
+        """Rows for the versions that the table has without any: when it goes over, and later for those of writers
+        who opened it before. They commit to the storage, and are told there that it worked. Looks again, because
+        versions are made while this goes on."""
+        while added := self._manifest.change(lambda objects: self._adopted(objects, found)):
+            log.info("%s: %d versions are now kept in the manifest", dotted(found.table), added)
+
+    def has_stranger(self, found: Found, version: int) -> bool:
+        """Whether somebody made the next version past the catalog."""
+        return self._files.manifest_of(found.path, version) is not None
+
+    def _adopted(self, objects: Objects, found: Found) -> Change[int]:
+        require_row(objects, found.table, found.path)
+        table_id = object_id(found.table)
+        versions = objects.versions(table_id)
+        ours = [each for each, row in versions.items() if row.object_id == version_id(table_id, each)]
+        padded = tuple(row.object_id for each, row in versions.items() if each not in ours)
+        records = self._files.list(found.path, descending=False, after=max(ours, default=0), limit=None).items
+        return Change(len(records), put=tuple(row_of(each, found.table) for each in records), drop=padded)
+
+    def _taken_place(self, table: Levels, path: str, row: Row) -> Row:
+        """The row of the version that somebody made past the catalog in the place of the one that the row makes.
+        Nobody was told of that yet, nor shown it."""
+        version = version_of_id(row.object_id)[1]
+        log.warning("%s: its version %d was written past the catalog, and counts", dotted(table), version)
+        made = self._files.list(path, descending=False, after=version - 1, limit=1).items
+        return row_of(made[0], table) if made else row
 
     def _entry_path(self, found: Found, new: NewVersion) -> str:
         return self._files.staged_at(found.path, new).removeprefix(f"{found.path}/")
@@ -185,11 +202,15 @@ class ManagedVersions:
                     f"Version {each.version} is not the next one of {dotted(each.found.table)}: "
                     f"its latest version is {latest}"
                 )
-            elif latest and staged_path(versions[latest]) is not None:
+            elif self._is_unsettled(each.found, versions, latest):
                 return Change(False)
             else:
                 rows.append(self._new_row(each))
         return Change(True, put=tuple(rows))
+
+    def _is_unsettled(self, found: Found, versions: Mapping[int, Row], latest: int) -> bool:
+        pending = bool(latest) and staged_path(versions[latest]) is not None
+        return pending or self.has_stranger(found, latest + 1)
 
     def _require_same(self, entry: _Entry, row: Row | None) -> None:
         """A repeat of what was done is no error."""
@@ -199,6 +220,12 @@ class ManagedVersions:
             name = dotted(entry.found.table)
             raise TableVersionAlreadyExists(f"Version {entry.version} of {name} already exists")
 
+    def _require_still_same(self, entry: _Entry, row: Row | None) -> None:
+        """A writer past the catalog may have taken the place."""
+        if row is not None and was_staged_at(row) == "" and not self._has_content(entry, final_name(row)):
+            name = dotted(entry.found.table)
+            raise TableVersionAlreadyExists(f"Version {entry.version} of {name} was made by another writer")
+
     def _has_content(self, entry: _Entry, name: str) -> bool:
         content = entry.staged.content if entry.staged else None
         return content is not None and self._storage.read(f"{entry.found.path}/{VERSIONS}/{name}") == content
@@ -207,7 +234,6 @@ class ManagedVersions:
         # asked again here, because a drop takes it along and the name may be made anew
         if entry.staged is None or self._storage.identity(entry.path) is None:
             raise InvalidInput(f"There is no staged manifest at {self._storage.location(entry.path)}")
-        self.require_no_stranger(entry.found, entry.version)
         head, size = entry.staged.head, len(entry.staged.content)
         return staged_row(
             entry.found.table, entry.version, entry.staged_path, size, head.timestamp_ms, entry.final
@@ -216,6 +242,7 @@ class ManagedVersions:
     def _answer(self, entry: _Entry) -> VersionRecord:
         found, objects = entry.found, self._manifest.objects()
         require_row(objects, found.table, found.path)
+        self._require_still_same(entry, objects.versions(object_id(found.table)).get(entry.version))
         self._files.remove_abandoned(found.path, entry.version, entry.final)
         if not objects.versions(object_id(found.table)) and self._has_content(entry, entry.final):
             # meanwhile the files became the versions
@@ -225,13 +252,16 @@ class ManagedVersions:
     def _synchronise(self, entries: Sequence[_Entry]) -> None:
         for each in entries:
             self.synchronise(each.found.table, each.found.path)
+            if self.has_stranger(each.found, self.latest(each.found) + 1):
+                self.adopt(each.found)
 
     def _pending(self, table: Levels) -> Row | None:
         versions = self._manifest.objects().versions(object_id(table))
         row = versions[max(versions)] if versions else None
         return row if row is not None and staged_path(row) is not None else None
 
-    def _finalise(self, path: str, row: Row) -> None:
+    def _finalise(self, path: str, row: Row) -> bool:
+        """False when another manifest has the place."""
         staged, target = f"{path}/{staged_path(row)}", f"{path}/{VERSIONS}/{final_name(row)}"
         content = self._storage.read(staged)
         if content is None:
@@ -243,10 +273,8 @@ class ManagedVersions:
         elif self._files.promote(path, staged, content, final_name(row)):
             retire(self._storage, path, version_of_id(row.object_id)[1], staged)
         else:
-            raise BrokenTable(
-                f"{self._storage.location(target)} was written past the catalog, in the place of a version that "
-                f"the catalog has made. Only this table is affected; move that file away."
-            )
+            return False
+        return True
 
     @staticmethod
     def _latest(objects: Objects, found: Found) -> int:
@@ -259,7 +287,7 @@ class ManagedVersions:
         return record_of(row, self._storage.location(f"{found.path}/{VERSIONS}"))
 
 
-def _settle(objects: Objects, pending: Row) -> Change[None]:
+def _settle(objects: Objects, pending: Row, settled: Row) -> Change[None]:
     row = objects.row(pending.object_id)
     is_same = row is not None and row.metadata == pending.metadata
-    return Change(None, put=(with_final_name(row),) if row is not None and is_same else ())
+    return Change(None, put=(replace(settled, address=row.address),) if row is not None and is_same else ())

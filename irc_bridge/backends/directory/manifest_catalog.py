@@ -114,8 +114,9 @@ class ManifestCatalog(ManifestReads, Rows):
     def _found_to_commit(self, table: Levels) -> Found:
         self._find_settled(table)
         found = self._governed(table)
-        if found.versions is not None:
-            self._managed.require_no_stranger(found, self._managed.latest(found) + 1)
+        if found.versions is not None and self._managed.has_stranger(found, self._managed.latest(found) + 1):
+            self._managed.adopt(found)
+            found = self._governed(table)
         return found
 
     def _keep(self, found: Found, properties: Mapping[str, str]) -> None:
