@@ -26,6 +26,7 @@ from contract_tests.worlds.s3_watch import CHANGES, watched
 from contract_tests.worlds.world import COMPATIBLE, S3_WORLDS, VERSIONS, World, _worlds
 
 PLACE = ("default",)
+PROJECT = Path(__file__).parents[2]
 ROWS, COLUMNS = "rows", "columns"
 """The tables: one gets versions with rows, the other properties and columns."""
 
@@ -154,7 +155,7 @@ class Lake:
             with self._dying_on_s3(allowed) as server:
                 yield server
             return
-        environment = {ROOT: str(self.root), ALLOWED: str(allowed)}
+        environment = {ROOT: str(self.root), ALLOWED: str(allowed), "PYTHONPATH": str(PROJECT)}
         arguments = ("--config", self.configure(), "--port", "0")
         with DyingServer(*arguments, cwd=self.folder, environment=environment) as server:
             yield server

@@ -62,21 +62,24 @@ def commits(root: Path) -> Iterator[Line]:
         bridge, adapter = Place(folder / "bridge", f"{server.url}/lance"), Place(folder / "adapter", adapter_url)
         bridge.require_managed()
         adapter.require_managed()
-        yield from _one_writer(alone, bridge, server.url)
+        yield from _one_writer(alone, bridge, adapter, server.url)
         yield from _many_writers(bridge, adapter)
         yield from _one_table(alone, bridge)
 
 
-def _one_writer(alone: Place, bridge: Place, url: str) -> Iterator[Line]:
+def _one_writer(alone: Place, bridge: Place, adapter: Place, url: str) -> Iterator[Line]:
     measures = {
         f"{place}, {write.__name__}": _by_one(where, write)
         for write in (appends, bare_commits)
-        for place, where in (("alone", alone), ("bridge", bridge))
+        for place, where in (("alone", alone), ("bridge", bridge), ("adapter", adapter))
     }
     found = rates_of({**measures, "add-snapshot": _add_snapshots(bridge, url)}, ROUNDS)
     what = f"appends of {ROWS:,} vectors / pylance alone"
     yield at_least(what, found["bridge, appends"], found["alone, appends"], 0.7)
+    yield rate_beside("the same, RestAdapter / pylance alone", found["adapter, appends"], found["alone, appends"])
     yield rate_beside("bare commits / pylance alone", found["bridge, bare_commits"], found["alone, bare_commits"])
+    what = "the same, RestAdapter / pylance alone"
+    yield rate_beside(what, found["adapter, bare_commits"], found["alone, bare_commits"])
     yield rate_beside("add-snapshot by IRC / the same", found["add-snapshot"], found["alone, bare_commits"])
 
 
