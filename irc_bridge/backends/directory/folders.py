@@ -17,7 +17,7 @@ from irc_bridge.backends.directory.layout import (
 from irc_bridge.backends.directory.names import why_not
 from irc_bridge.errors import Internal, InvalidInput, PermissionDenied
 from irc_bridge.lance_store.first_file import FirstFile
-from irc_bridge.lance_store.manifests import VERSIONS, version_of
+from irc_bridge.lance_store.manifests import FIRST, VERSIONS, version_of
 from irc_bridge.lance_store.staged import MADE
 from irc_bridge.lance_store.storage import Storage
 
@@ -84,7 +84,9 @@ class Folders:
         return first.is_there() and self.state(path) is FolderState.TABLE
 
     def has_version(self, path: str) -> bool:
-        return self._storage.holds(f"{path}/{VERSIONS}", version_of)
+        # most tables still have their first version, and a look for it costs nothing on a disk
+        first = self._storage.local and self._storage.identity(f"{path}/{FIRST}") is not None
+        return first or self._storage.holds(f"{path}/{VERSIONS}", version_of)
 
     def is_lance(self, path: str) -> bool:
         """Whether a table lies exactly here, hidden ones included."""
