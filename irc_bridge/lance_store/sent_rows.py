@@ -16,11 +16,10 @@ from irc_bridge.catalog.models import TableVersion
 from irc_bridge.errors import BrokenTable, InvalidInput, TableAlreadyExists
 from irc_bridge.lance_store.failures import Lost, Missing, first_line, lance_errors
 from irc_bridge.lance_store.first_file import FirstFile
-from irc_bridge.lance_store.manifests import FIRST, VERSIONS, newest_of, staged_name, with_metadata
+from irc_bridge.lance_store.manifests import DATA, FIRST, VERSIONS, newest_of, staged_name, with_metadata
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
-DATA = "data"
 _EXISTS = "Dataset already exists"
 
 
