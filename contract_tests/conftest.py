@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from hypothesis import settings
 
 from contract_tests.lance import specification as lance_specification
@@ -15,9 +16,21 @@ from contract_tests.worlds.bridge import Client, Server
 from contract_tests.worlds.java import CannotRun
 from contract_tests.worlds.roots import Root
 from contract_tests.worlds.s3 import S3, s3_server
-from contract_tests.worlds.world import WORLDS, Bridge, World
+from contract_tests.worlds.servers import nessie, reference_server
+from contract_tests.worlds.world import IRC, NESSIE, WORLDS, Bridge, UpstreamWorld, World
 
 Start = Callable[..., Server]
+
+IN_UPSTREAM = [
+    *("caching", "commit_crashes", "commit_races", "commit_repeats", "commits", "freshness", "lance_namespace"),
+    "managed_by",
+    *("metadata", "rename", "schema_commits", "switching", "tables", "tags", "version_commits"),
+]
+"""What is held against a bridge before another server too. Names, namespaces, pages, errors are that server's."""
+
+
+ON_NESSIE = ["commit_races", "managed_by", "metadata", "rename", "tables", "tags", "version_commits"]
+"""What is held against a second one."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,11 +41,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = [item for item in items if not is_what_others_answer(item)]
     for item in items:
         if isinstance(world := params_of(item).get("world"), World):
             for marker in item.iter_markers("needs"):
                 if reason := world.cannot.get(marker.args[0]):
                     item.add_marker(pytest.mark.xfail(reason=f"{world.name}: {reason}", strict=True))
+
+
+def is_what_others_answer(item: pytest.Item) -> bool:
+    world = params_of(item).get("world")
+    if not isinstance(world, UpstreamWorld) or item.path.parent.name == "lance":
+        return False
+    return item.path.stem.removeprefix("test_") not in (ON_NESSIE if world.on_s3 else IN_UPSTREAM)
 
 
 def params_of(item: pytest.Item) -> dict[str, Any]:
@@ -60,7 +81,40 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
 @pytest.fixture(scope="session", params=WORLDS, ids=lambda world: world.name)
 def world(request: pytest.FixtureRequest) -> World:
     chosen: World = request.param
+    if isinstance(chosen, UpstreamWorld):
+        started: UpstreamWorld = request.getfixturevalue("upstream_on_s3" if chosen.on_s3 else "upstream")
+        return started
     return replace(chosen, s3=request.getfixturevalue("s3")) if chosen.on_s3 else chosen
+
+
+@pytest.fixture(scope="session")
+def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UpstreamWorld]:
+    """One server for all tests that want one, each in namespaces of its own."""
+    folder = tmp_path_factory.mktemp("upstream")
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(reference_server(folder, {"jdbc.strict-mode": "true"}))
+        except CannotRun as reason:
+            pytest.skip(str(reason))
+        _make_default_namespace(f"{url}/v1")
+        yield replace(IRC, url=url, warehouse=folder)
+
+
+@pytest.fixture(scope="session")
+def upstream_on_s3(s3: S3) -> Iterator[UpstreamWorld]:
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(nessie(s3))
+        except CannotRun as reason:
+            pytest.skip(str(reason))
+        _make_default_namespace(f"{url}/v1/main")
+        bucket = max(s3.folder.glob("nessie-*"), key=lambda folder: folder.stat().st_mtime)
+        yield replace(NESSIE, url=url, s3=s3, bucket=f"s3://{bucket.name}")
+
+
+def _make_default_namespace(base: str) -> None:
+    made = requests.post(f"{base}/namespaces", json={"namespace": ["default"]}, timeout=60)
+    assert made.status_code == 200, made.text
 
 
 @pytest.fixture(scope="session")

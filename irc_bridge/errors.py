@@ -28,9 +28,11 @@
     ├── Unprocessable                 422  UnprocessableEntityException 13
     ├── Throttled                     429  TooManyRequestsException     21
     ├── ServiceUnavailable            503  ServiceUnavailableException  17
+    │   ├── BadGateway                502  an upstream server broke off
+    │   └── GatewayTimeout            504  an upstream server did not answer in time
     └── Internal                      500  InternalServerError          18
         ├── BrokenTable                    one table's files cannot be read
-        └── CommitStateUnknown             CommitStateUnknownException
+        └── CommitStateUnknown             CommitStateUnknownException; 502 or 504 for an upstream's
 
 The codes are those of the Lance namespace seeds. A message may reach a client as it is: it says what
 happened, to what, and what to do, and holds no secret.
@@ -167,6 +169,14 @@ class ServiceUnavailable(BridgeError):
     status, iceberg_type, lance_code = 503, "ServiceUnavailableException", 17
 
 
+class BadGateway(ServiceUnavailable):
+    status = 502
+
+
+class GatewayTimeout(ServiceUnavailable):
+    status = 504
+
+
 class Internal(BridgeError):
     pass
 
@@ -177,3 +187,7 @@ class BrokenTable(Internal):
 
 class CommitStateUnknown(Internal):
     iceberg_type = "CommitStateUnknownException"
+
+    def __init__(self, message: str, status: int = 500) -> None:
+        super().__init__(message)
+        self.status = status

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, get_origin
 
 from pydantic import (
     BaseModel,
@@ -15,6 +15,7 @@ from pydantic import (
     SecretStr,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from irc_bridge.errors import InvalidInput
@@ -82,17 +83,20 @@ class ServerSettings(_Table):
         return token
 
 
-class DirWarehouse(_Table):
+class _Warehouse(_Table):
+    default_managed_by: Literal["storage", "impl"] = "storage"
+    read_only: bool = False
+    vend_credentials: bool = False
+    storage: dict[str, StorageText] = Field(default={}, repr=False)
+
+
+class DirWarehouse(_Warehouse):
     backend: Literal["dir"] = "dir"
     root: str = Field(min_length=1, repr=False)
     manifest_enabled: bool = True
     dir_listing_enabled: bool = True
     table_version_management: bool = False
     root_namespace: str = "default"
-    default_managed_by: Literal["storage", "impl"] = "storage"
-    read_only: bool = False
-    vend_credentials: bool = False
-    storage: dict[str, StorageText] = Field(default={}, repr=False)
 
     @field_validator("root_namespace")
     @classmethod
@@ -102,12 +106,44 @@ class DirWarehouse(_Table):
         return name
 
 
-BACKENDS: dict[str, type[DirWarehouse]] = {"dir": DirWarehouse}
+class IrcWarehouse(_Warehouse):
+    backend: Literal["irc"]
+    uri: str = Field(repr=False)
+    warehouse: str | None = None
+    prefix: str | None = None
+    token: SecretStr | None = None
+    credential: SecretStr | None = None
+    auth: Literal["passthrough"] | None = None
+    oauth2_server_uri: str | None = None
+    scope: str = "catalog"
+    connect_timeout: float = Field(default=10, gt=0, le=3600)
+    read_timeout: float = Field(default=60, gt=0, le=3600)
+    root: str | None = Field(default=None, min_length=1, repr=False)
+    headers: dict[str, str] = Field(default={}, repr=False)
+
+    @field_validator("uri")
+    @classmethod
+    def _is_http(cls, uri: str) -> str:
+        if not re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", uri):
+            raise ValueError("Input should be the http(s) address of an Iceberg REST catalog")
+        return uri.rstrip("/").removesuffix("/v1")
+
+    @model_validator(mode="after")
+    def _is_one_identity(self) -> Self:
+        given = [name for name in ("token", "credential", "auth") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} exclude each other: give one of them")
+        return self
+
+
+AnyWarehouse = DirWarehouse | IrcWarehouse
+
+BACKENDS: dict[str, type[DirWarehouse] | type[IrcWarehouse]] = {"dir": DirWarehouse, "irc": IrcWarehouse}
 
 
 class Settings(_Table):
     server: ServerSettings
-    warehouses: dict[str, DirWarehouse]
+    warehouses: dict[str, AnyWarehouse]
     sources: dict[Key, str] = Field(repr=False)
     """Where each value came from; what is not here is a default."""
 
@@ -130,7 +166,8 @@ class Settings(_Table):
 
 
 def _masked(key: Key, value: object) -> object:
-    if isinstance(value, SecretStr) or ("storage" in key[2:-1] and _SECRET.search(key[-1])):
+    tables = key[2:-1]
+    if isinstance(value, SecretStr) or "headers" in tables or ("storage" in tables and _SECRET.search(key[-1])):
         return MASK
     return without_user_info(value) if isinstance(value, str) else value
 
@@ -156,7 +193,7 @@ def load_settings(
         values[("warehouses", DEFAULT_WAREHOUSE, "root")] = Value(DEFAULT_ROOT, "default")
     for key, value in values.items():
         _check_key(key, value, values)
-    return _build(values)
+    return _require_free_header(_build(values))
 
 
 def _read_file(config: Path | None) -> Layer:
@@ -205,7 +242,7 @@ def _read_environment(environ: Mapping[str, str], from_file: Layer) -> Layer:
     return layer
 
 
-def _model_of(warehouse: str, values: Layer) -> type[DirWarehouse]:
+def _model_of(warehouse: str, values: Layer) -> type[DirWarehouse] | type[IrcWarehouse]:
     key = ("warehouses", warehouse, "backend")
     backend, source = values.get(key, Value("dir", "default"))
     if not isinstance(backend, str) or backend not in BACKENDS:
@@ -263,6 +300,16 @@ def _build(values: Layer) -> Settings:
         warehouses={name: _table(_model_of(name, values), ("warehouses", name), values) for name in names},
         sources={key: value.source for key, value in values.items()},
     )
+
+
+def _require_free_header(settings: Settings) -> Settings:
+    for name, warehouse in settings.warehouses.items():
+        if settings.server.token is not None and isinstance(warehouse, IrcWarehouse) and warehouse.auth:
+            raise InvalidInput(
+                f"server.token and warehouses.{name}.auth = {warehouse.auth!r} exclude each other: the one "
+                f"Authorization header of a client is either for this server or for the one behind it"
+            )
+    return settings
 
 
 def _table(model: type[TableT], prefix: Key, values: Layer) -> TableT:

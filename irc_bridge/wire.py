@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from irc_bridge import names
+from irc_bridge.catalog.passing import CanActForClients
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
 from irc_bridge.errors import (
@@ -38,6 +39,7 @@ class Call:
     """What a handler gets: one request, whose path was cut into raw values."""
 
     operation: str
+    method: str
     prefix: str | None
     """The warehouse as it stands in the path; None where that names none."""
     params: Mapping[str, str]
@@ -50,9 +52,12 @@ class Call:
     def warehouse(self) -> Warehouse:
         return self.warehouses.only() if self.prefix is None else self.warehouses[names.decode(self.prefix)]
 
-    @property
+    @cached_property
     def catalog(self) -> Catalog:
-        return self.warehouse.catalog
+        catalog = self.warehouse.catalog
+        if _is_able(type(catalog), CanActForClients):
+            return cast(CanActForClients, catalog).acting_for(self.headers.get("authorization"))
+        return catalog
 
     def able(self, ability: type[Ability]) -> Ability:
         wanted: Any = ability
@@ -107,6 +112,8 @@ def _run(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Re
 
 async def body_of(request: Request, limit: int) -> bytes:
     length = request.headers.get("content-length", "0")
+    if length == "0" and "transfer-encoding" not in request.headers:
+        return b""
     if length.isdigit() and int(length) > limit:
         raise BodyTooLarge(f"The request body has {length} bytes; this server takes {limit}")
     body = bytearray()

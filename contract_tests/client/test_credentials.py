@@ -11,7 +11,7 @@ import pytest
 from contract_tests.client.catalogs import BRIDGE_S3, PLAIN_S3, Catalog, rows
 from contract_tests.client.proxy import Proxy, proxied
 from contract_tests.worlds.s3 import KEY, S3, SECRET
-from irc_bridge.client.storage_options import lance_options
+from irc_bridge.backends.upstream.storage_options import lance_options
 
 ON_S3 = pytest.mark.parametrize("catalog", [BRIDGE_S3, PLAIN_S3], indirect=True)
 

@@ -167,24 +167,24 @@ def test_a_token_is_renewed_before_it_expires(
     now = [0.0]
     endpoint.life = life
     auth = ClientCredentials(Pool(5, 5).post_form, endpoint.url, CREDENTIAL, "catalog", lambda: now[0])
-    assert auth.token() == "given-0"
+    assert auth.header() == "Bearer given-0"
     endpoint.token = "given-1"
     now[0] = still_good
-    assert auth.token() == "given-0"
+    assert auth.header() == "Bearer given-0"
     now[0] = renewed
-    assert auth.token() == ("given-0" if life is None else "given-1")
+    assert auth.header() == ("Bearer given-0" if life is None else "Bearer given-1")
 
 
 def test_a_refused_token_that_another_thread_renewed_is_not_renewed_again(endpoint: Endpoint) -> None:
     auth = ClientCredentials(Pool(5, 5).post_form, endpoint.url, CREDENTIAL, "catalog")
-    old = auth.token()
+    old = auth.header()
     endpoint.token = "given-1"
     assert auth.renewed(old) and auth.renewed(old)
-    assert auth.token() == "given-1"
+    assert auth.header() == "Bearer given-1"
     assert len(endpoint.forms) == 2
     endpoint.refuse = True
     with pytest.raises(Unauthenticated):
-        auth.renewed("given-1")
+        auth.renewed("Bearer given-1")
 
 
 def test_a_netrc_file_does_not_replace_the_token(

@@ -122,6 +122,7 @@ class TestNeverBehind:
             seen = self.assert_seen(client, place, name, move)
             assert seen["refs"]["t"]["snapshot-id"] == version
 
+    @pytest.mark.needs("Lance properties")
     def test_properties(self, client: Client, place: Place, name: str, table: Any) -> None:
         seen = self.assert_seen(client, place, name, lambda: table.update_metadata({"owner": "you"}))
         assert seen["properties"]["owner"] == "you"

@@ -10,13 +10,13 @@ import requests
 from contract_tests.contract.test_version_commits import add
 from contract_tests.directory.staging import Request, stage
 from contract_tests.worlds.bridge import Client, assert_error
-from contract_tests.worlds.world import COMPATIBLE, VERSIONS, Bridge, _worlds
+from contract_tests.worlds.world import COMPATIBLE, IRC, NESSIE, VERSIONS, Bridge, _worlds
 
 PLACE = ("default",)
-pytestmark = _worlds(COMPATIBLE, VERSIONS[1])
+pytestmark = _worlds(COMPATIBLE, VERSIONS[1], IRC, NESSIE)
 
 
-def over_iceberg(client: Client, name: str, asked: Request) -> int:
+def over_iceberg(bridge: Bridge, client: Client, name: str, asked: Request) -> int:
     """200, or 409 in the protocol's own words."""
     answer = add(client, PLACE, name, asked)
     if answer.status_code != 200:
@@ -25,9 +25,10 @@ def over_iceberg(client: Client, name: str, asked: Request) -> int:
     return status
 
 
-def over_lance(client: Client, name: str, asked: Request) -> int:
+def over_lance(bridge: Bridge, client: Client, name: str, asked: Request) -> int:
     body = {"version": asked.version, "manifest_path": asked.manifest_path, "naming_scheme": asked.naming_scheme}
-    answer = requests.post(f"{client.url}/lance/v1/table/{name}/version/create", json=body, timeout=60)
+    path = f"table/{bridge.world.lance_id(name)}/version/create"
+    answer = requests.post(f"{client.url}/lance/v1/{path}", json=body, timeout=60)
     if answer.status_code != 200:
         assert (answer.status_code, answer.json()["code"]) == (409, 14), answer.text
     return answer.status_code
@@ -43,11 +44,11 @@ def location(client: Client, name: str) -> str:
 def test_fifty_commits_on_one_version(bridge: Bridge, name: str, location: str, iceberg: int, lance: int) -> None:
     """Those over Iceberg alone are in test_version_commits."""
     send = [over_iceberg] * iceberg + [over_lance] * lance
-    staged = [stage(location, number) for number in range(50)]
+    staged = [stage(location, number, options=bridge.root.options) for number in range(50)]
 
     def race(number: int) -> int:
         with bridge.server.client() as client:
-            return send[number](client, name, staged[number])
+            return send[number](bridge, client, name, staged[number])
 
     with ThreadPoolExecutor(50) as pool:
         statuses = list(pool.map(race, range(50)))
@@ -63,7 +64,7 @@ def test_writers_of_both_protocols(bridge: Bridge, name: str, location: str) -> 
         won: list[int] = []
         with bridge.server.client() as client:
             for number in itertools.count(who * 1000):
-                if send[who](client, name, stage(location, number)) == 200:
+                if send[who](bridge, client, name, stage(location, number, options=bridge.root.options)) == 200:
                     won.append(number)
                 if len(won) == 8:
                     break

@@ -17,10 +17,10 @@ from contract_tests.contract.test_version_commits import adds, asserts
 from contract_tests.directory.staging import stage
 from contract_tests.worlds.bridge import Client, assert_ok, table_path
 from contract_tests.worlds.roots import Root
-from contract_tests.worlds.world import COMPATIBLE, S3_WORLDS, VERSIONS, Bridge, _worlds
+from contract_tests.worlds.world import COMPATIBLE, IRC, S3_WORLDS, VERSIONS, Bridge, _worlds
 
 PLACE = ("default",)
-pytestmark = _worlds(COMPATIBLE, VERSIONS[1], S3_WORLDS[0])
+pytestmark = _worlds(COMPATIBLE, VERSIONS[1], S3_WORLDS[0], IRC)
 
 Body = dict[str, Any]
 Send = Callable[[str, Body], None]
@@ -140,7 +140,9 @@ def test_over_the_lance_protocol(bridge: Bridge, client: Client, name: str) -> N
         asked = stage(table.location, 1, options=bridge.root.options)
         body = {"version": asked.version, "manifest_path": asked.manifest_path}
         answers = [
-            requests.post(f"{client.url}/lance/v1/table/{name}/version/create", json=body, timeout=60)
+            requests.post(
+                f"{client.url}/lance/v1/table/{bridge.world.lance_id(name)}/version/create", json=body, timeout=60
+            )
             for _ in range(2)
         ]
         paths = {assert_ok(answer)["version"]["manifest_path"] for answer in answers}

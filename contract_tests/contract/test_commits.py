@@ -29,6 +29,7 @@ def remove_properties(*keys: str) -> dict[str, Any]:
 
 
 class TestProperties:
+    @pytest.mark.needs("property versions")
     def test_they_are_a_new_lance_version(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.create_table(place, name, properties={"a": "1", "b": "2"})["metadata"]["location"]
         answered = assert_ok(
@@ -92,6 +93,7 @@ class TestProperties:
         response = commit(client, place, name, set_properties(a="1"))
         assert_error(response, 404, "NoSuchTableException", names="Table does not exist")
 
+    @pytest.mark.needs("property versions")
     def test_of_writers_at_the_same_time_none_is_lost(self, bridge: Bridge, place: Place, name: str) -> None:
         location = bridge.client.create_table(place, name)["metadata"]["location"]
 
@@ -110,6 +112,7 @@ class TestProperties:
         assert statuses.count(200) > 0
         assert bridge.root.open(location).version == 1 + statuses.count(200)
 
+    @pytest.mark.needs("property versions")
     def test_other_writers_go_on_meanwhile(self, bridge: Bridge, place: Place, name: str) -> None:
         location = bridge.client.create_table(place, name)["metadata"]["location"]
         schema = bridge.root.open(location).schema
@@ -299,6 +302,7 @@ class TestStagedCreate:
         assert_error(lost, 409, "CommitFailedException", "AlreadyExistsException")
         assert client.metadata(place, name)["table-uuid"] == first["table-uuid"]
 
+    @pytest.mark.needs("own locations")
     def test_the_same_rules_as_create(self, bridge: Bridge, place: Place, name: str) -> None:
         client = bridge.client
         staged = assert_ok(self.stage(client, place, name))["metadata"]
@@ -315,6 +319,7 @@ class TestStagedCreate:
         assert client.head(table_path(place, name)).status_code == 404
 
 
+@pytest.mark.needs("one table at a time")
 def test_a_transaction_is_over_one_table(client: Client, place: Place, name: str) -> None:
     def change(table: str) -> dict[str, Any]:
         identifier = {"namespace": place, "name": table}

@@ -15,6 +15,7 @@ def snapshots(client: Client, place: Place, name: str) -> list[int]:
     return [each["snapshot-id"] for each in client.metadata(place, name)["snapshots"]]
 
 
+@pytest.mark.needs("property versions")
 def test_each_commit_is_a_version(client: Client, root: Root, place: Place, name: str) -> None:
     made = client.create_table(place, name, properties={"managed_by": "impl"})["metadata"]
     assert made["properties"]["managed_by"] == "impl"
@@ -27,6 +28,7 @@ def test_each_commit_is_a_version(client: Client, root: Root, place: Place, name
     assert not [file for file in root.files(f"{made['location']}/_versions") if "manifest-" in file]
 
 
+@pytest.mark.needs("property versions")
 def test_commits_at_once_are_all_there(client: Client, place: Place, name: str) -> None:
     client.create_table(place, name, properties={"managed_by": "impl"})
 
@@ -39,6 +41,7 @@ def test_commits_at_once_are_all_there(client: Client, place: Place, name: str) 
     assert {f"by-{who}" for who in range(6)} <= client.metadata(place, name)["properties"].keys()
 
 
+@pytest.mark.needs("property versions")
 def test_it_goes_over_and_back(client: Client, root: Root, place: Place, name: str) -> None:
     location = client.create_table(place, name)["metadata"]["location"]
     root.write(location, root.open(location).to_table(), mode="append")
@@ -56,6 +59,7 @@ def test_a_declared_one_waits_for_its_first_version(client: Client, place: Place
     assert (metadata["properties"]["managed_by"], metadata["snapshots"]) == ("impl", [])
 
 
+@pytest.mark.needs("property versions")
 def test_dropped_and_made_again(client: Client, place: Place, name: str) -> None:
     for _ in range(2):
         client.create_table(place, name, properties={"managed_by": "impl"})
@@ -64,6 +68,7 @@ def test_dropped_and_made_again(client: Client, place: Place, name: str) -> None
         assert client.delete(table_path(place, name), params={"purgeRequested": "true"}).status_code == 204
 
 
+@pytest.mark.needs("property versions")
 def test_deregistered_and_registered(client: Client, place: Place, name: str) -> None:
     location = client.create_table(place, name, properties={"managed_by": "impl"})["metadata"]["location"]
     assert_ok(commit(client, place, name, set_properties(a="1")))
@@ -77,6 +82,7 @@ def test_deregistered_and_registered(client: Client, place: Place, name: str) ->
 
 
 @pytest.mark.needs("rename")
+@pytest.mark.needs("property versions")
 def test_renamed_with_its_versions(client: Client, place: Place, name: str) -> None:
     client.create_table(place, name, properties={"managed_by": "impl"})
     assert_ok(commit(client, place, name, set_properties(a="1")))

@@ -357,6 +357,7 @@ class TestIdentity:
         assert client.declare_table(place, name)["metadata"]["table-uuid"] != declared["table-uuid"]
 
 
+@pytest.mark.needs("Lance properties")
 def test_properties_that_somebody_else_set(client: Client, root: Root, place: Place, name: str) -> None:
     location = client.create_table(place, name)["metadata"]["location"]
     root.open(location).update_metadata({"owner": "you", "managed_by": "IMPL"})

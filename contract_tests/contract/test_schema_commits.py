@@ -14,10 +14,10 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType, Struc
 from contract_tests.contract.test_commits import commit, set_properties
 from contract_tests.worlds.bridge import Client, assert_error, assert_ok
 from contract_tests.worlds.roots import Root
-from contract_tests.worlds.world import COMPATIBLE, S3_WORLDS, VERSIONS, Bridge, _worlds
+from contract_tests.worlds.world import COMPATIBLE, IRC, S3_WORLDS, VERSIONS, Bridge, _worlds
 
 Place = tuple[str, ...]
-MANAGED = _worlds(COMPATIBLE, VERSIONS[1], S3_WORLDS[0], S3_WORLDS[4])
+MANAGED = _worlds(COMPATIBLE, VERSIONS[1], S3_WORLDS[0], S3_WORLDS[4], IRC)
 
 DATA = pa.table(
     {

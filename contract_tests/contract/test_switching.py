@@ -7,21 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 import lance
 import lance_namespace as ln
 import pyarrow as pa
+import pytest
 from lance.namespace import RestNamespace
 
 from contract_tests.contract.test_commits import commit, set_properties
 from contract_tests.worlds.bridge import assert_error, assert_ok
-from contract_tests.worlds.world import COMPATIBLE, VERSIONS, Bridge, _worlds
+from contract_tests.worlds.world import COMPATIBLE, IRC, VERSIONS, Bridge, _worlds
 
 PLACE = ("default",)
 WRITERS, EACH = 4, 12
-pytestmark = _worlds(COMPATIBLE, *VERSIONS)
+pytestmark = _worlds(COMPATIBLE, *VERSIONS, IRC)
 
 
 def data(number: int, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([{"id": number}], schema=schema)
 
 
+@pytest.mark.needs("property versions")
 def test_a_writer_that_opened_it_before(bridge: Bridge, name: str) -> None:
     client = bridge.client
     location = client.create_table(PLACE, name)["metadata"]["location"]
@@ -39,6 +41,7 @@ def test_a_writer_that_opened_it_before(bridge: Bridge, name: str) -> None:
 def test_beside_writers(bridge: Bridge, name: str) -> None:
     location = bridge.client.create_table(PLACE, name)["metadata"]["location"]
     schema = lance.dataset(location).schema
+    table = bridge.world.lance_id(name).split("$")
     over = threading.Event()
 
     def write(who: int) -> list[int]:
@@ -48,7 +51,7 @@ def test_beside_writers(bridge: Bridge, name: str) -> None:
             namespace = RestNamespace(uri=f"{bridge.server.url}/lance")
             try:
                 lance.write_dataset(
-                    data(number, schema), namespace_client=namespace, table_id=[name], mode="append"
+                    data(number, schema), namespace_client=namespace, table_id=table, mode="append"
                 )
             except (OSError, ln.errors.LanceNamespaceError, RuntimeError) as error:
                 assert "onflict" in str(error) or "oncurrent" in str(error), error

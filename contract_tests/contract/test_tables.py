@@ -44,6 +44,7 @@ class TestCreate:
         assert [without_ids(field["type"]) for field in schema["fields"]] == [without_ids(each) for each in types]
         assert [field["name"] for field in schema["fields"]] == [field["name"] for field in fields]
 
+    @pytest.mark.needs("Lance properties")
     def test_properties_are_kept(self, client: Client, root: Root, place: Place, name: str) -> None:
         properties = {"owner": "me", "комментарий": "да", "empty": ""}
         metadata = client.create_table(place, name, properties=properties)["metadata"]
@@ -183,6 +184,7 @@ class TestDrop:
         assert client.delete(table_path(place, name), params=query).status_code == 204
         assert_error(client.delete(table_path(place, name), params=query), 404, "NoSuchTableException")
 
+    @pytest.mark.needs("answers of its own")
     def test_purge_is_a_yes_or_no(self, client: Client, place: Place, name: str) -> None:
         client.create_table(place, name)
         response = client.delete(table_path(place, name), params={"purgeRequested": "perhaps"})
@@ -237,6 +239,7 @@ class TestDeclare:
         assert [field["name"] for field in metadata["schemas"][0]["fields"]] == ["id", "name"]
         assert client.tables(place).count(name) == 1
 
+    @pytest.mark.needs("unmarked tables")
     def test_a_schema_of_one_dummy_without_the_mark_is_a_schema(
         self, client: Client, place: Place, name: str
     ) -> None:
@@ -251,16 +254,19 @@ class TestMetrics:
         response = client.post(f"{table_path(place, name)}/metrics", json=SCAN_REPORT)
         assert (response.status_code, response.content) == (204, b"")
 
+    @pytest.mark.needs("answers of its own")
     def test_of_a_table_that_is_not_there(self, client: Client, place: Place, name: str) -> None:
         response = client.post(f"{table_path(place, name)}/metrics", json=SCAN_REPORT)
         assert_error(response, 404, "NoSuchTableException")
 
+    @pytest.mark.needs("answers of its own")
     def test_a_report_of_no_kind(self, client: Client, place: Place, name: str) -> None:
         client.create_table(place, name)
         response = client.post(f"{table_path(place, name)}/metrics", json={"metrics": {}})
         assert_error(response, 400, "BadRequestException", names="report-type")
 
 
+@pytest.mark.needs("answers of its own")
 def test_credentials_of_a_warehouse_that_vends_none(client: Client, place: Place, name: str) -> None:
     client.create_table(place, name)
     answered = assert_ok(client.get(f"{table_path(place, name)}/credentials"))

@@ -6,23 +6,28 @@ import pytest
 from pyiceberg.catalog import load_catalog
 
 from contract_tests.contract.test_commits import commit
+from contract_tests.contract.test_version_commits import add
+from contract_tests.directory.staging import stage
 from contract_tests.worlds.bridge import Client, assert_error, assert_ok
 from contract_tests.worlds.roots import Root
-from contract_tests.worlds.world import COMPATIBLE, S3_WORLDS, VERSIONS, Bridge, _worlds
+from contract_tests.worlds.world import COMPATIBLE, IRC, NESSIE, S3_WORLDS, VERSIONS, Bridge, _worlds
+from contract_tests.worlds.writer import rows
 
 Place = tuple[str, ...]
-SOME_WORLDS = _worlds(COMPATIBLE, VERSIONS[0], S3_WORLDS[0])
+SOME_WORLDS = _worlds(COMPATIBLE, VERSIONS[0], S3_WORLDS[0], IRC, NESSIE)
 pytestmark = SOME_WORLDS
 
 
 @pytest.fixture(params=["storage", "impl"])
-def location(request: pytest.FixtureRequest, client: Client, place: Place, name: str) -> str:
+def location(request: pytest.FixtureRequest, client: Client, root: Root, place: Place, name: str) -> str:
     """Four versions."""
     made = client.create_table(place, name, properties={"managed_by": request.param})["metadata"]
-    for number in range(3):
-        update = {"action": "set-properties", "updates": {"step": str(number)}}
-        assert_ok(commit(client, place, name, update))
     location: str = made["location"]
+    for number in range(3):
+        if request.param == "impl":
+            assert_ok(add(client, place, name, stage(location, number, options=root.options)))
+        else:
+            root.write(location, rows(1).cast(root.open(location).schema), mode="append")
     return location
 
 

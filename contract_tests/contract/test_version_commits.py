@@ -10,11 +10,11 @@ from contract_tests.contract.test_commits import commit, set_properties
 from contract_tests.directory.staging import Request, stage, stage_first
 from contract_tests.worlds.bridge import Client, assert_error, assert_ok, table_path
 from contract_tests.worlds.roots import Root
-from contract_tests.worlds.world import COMPATIBLE, LISTING, MANIFEST, ONE_WORLD, VERSIONS, Bridge, _worlds
+from contract_tests.worlds.world import COMPATIBLE, IRC, LISTING, MANIFEST, ONE_WORLD, VERSIONS, Bridge, _worlds
 
 Place = tuple[str, ...]
 
-LOCAL = _worlds(COMPATIBLE, LISTING, MANIFEST, *VERSIONS)
+LOCAL = _worlds(COMPATIBLE, LISTING, MANIFEST, *VERSIONS, IRC)
 
 
 def asserts(version: int | None) -> dict[str, Any]:
@@ -102,6 +102,7 @@ class TestAddSnapshot:
         assert client.load(place, name) == before
         assert ids(root, location) == [1]
 
+    @pytest.mark.needs("property versions")
     def test_sent_again(self, client: Client, root: Root, place: Place, name: str, location: str) -> None:
         """As clients do whose answer was lost, also after others went on."""
         first = stage(location, 1, options=root.options)
@@ -220,12 +221,14 @@ class TestRefused:
 class TestOthersOnTop:
     """Commits that assert no version are applied to whichever is the latest."""
 
+    @pytest.mark.needs("property versions")
     def test_of_properties(self, client: Client, root: Root, place: Place, name: str, location: str) -> None:
         assert_ok(add(client, place, name, stage(location, 1, options=root.options)))
         answered = assert_ok(commit(client, place, name, set_properties(a="1")))
         assert answered["metadata"]["current-snapshot-id"] == 3
         assert ids(root, location) == [1]
 
+    @pytest.mark.needs("property versions")
     def test_asserted_ones_are_decided_in_the_commit(
         self, bridge: Bridge, place: Place, name: str, location: str
     ) -> None:
@@ -241,6 +244,7 @@ class TestOthersOnTop:
         properties = bridge.client.metadata(place, name)["properties"]
         assert [key for key in properties if key.startswith("key")] == [f"key{statuses.index(200)}"]
 
+    @pytest.mark.needs("property versions")
     @LOCAL
     def test_sent_again(self, client: Client, place: Place, name: str, location: str) -> None:
         def send() -> Any:

@@ -21,9 +21,9 @@ BELOW = {
     "catalog": {"errors", "names"},
     "translation": {"errors", "names", "catalog"},
     "lance_store": {"errors", "names", "catalog"},
-    "backends": {"errors", "names", "catalog", "lance_store"},
-    "irc_client": {"errors", "names"},
-    "client": {"errors", "names", "catalog", "lance_store", "irc_client"},
+    "irc_client": {"errors", "names", "catalog"},
+    "backends": {"errors", "names", "catalog", "lance_store", "irc_client"},
+    "client": {"errors", "names", "catalog", "lance_store", "irc_client", "backends"},
     "wire": {"errors", "names", "catalog"},
     "iceberg_rest": {"errors", "names", "wire", "catalog", "translation"},
     "lance_rest": {"errors", "names", "wire", "catalog"},
@@ -42,9 +42,10 @@ ONLY_IN = {
     "pyiceberg": {"translation", "iceberg_rest"},
     "pyarrow": {"translation", "lance_store", "backends", "catalog", "iceberg_rest", "lance_rest"},
     "requests": {"irc_client"},
+    "aiohttp": {"irc_client"},
     "pyspark": {"pipeline"},
 }
-HEAVY = ["lance", "pyarrow", "pyiceberg", "starlette", "uvicorn", "obstore", "requests", "pyspark"]
+HEAVY = ["lance", "pyarrow", "pyiceberg", "starlette", "uvicorn", "obstore", "requests", "aiohttp", "pyspark"]
 
 
 def room_of(file: Path) -> str:
@@ -103,7 +104,7 @@ def test_backends_are_siblings() -> None:
 
 def test_only_the_command_line_turns_settings_into_backends() -> None:
     users = {room_of(file) for file in FILES for name in imports_of(file) if "irc_bridge.backends" in name}
-    assert users == {"backends", "cli"}
+    assert users == {"backends", "client", "cli"}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["serve", "--help"], ["config"]])

@@ -60,6 +60,16 @@ class Lance:
         return self.table(levels, "create", ipc(rows), **query)
 
 
+class InDefault(Lance):
+    """For catalogs without tables in the root: those lie in the namespace `default` instead."""
+
+    def table(self, levels: Sequence[str], what: str, body: Body = None, **query: str) -> requests.Response:
+        named = ["default", *levels] if len(levels) == 1 else levels
+        if isinstance(body, dict) and "id" in body:
+            body = {**body, "id": named}
+        return super().table(named, what, body, **query)
+
+
 def id_of(levels: Sequence[str], query: Mapping[str, str]) -> str:
     delimiter = query.get("delimiter", "$")
     return quote(delimiter.join(levels) or delimiter, safe="")

@@ -27,6 +27,10 @@ class Served:
     catalog: Catalog
     options: Mapping[str, str]
     """With which the storage is reached past the server."""
+    has_root_tables: bool = True
+
+    def root_table(self, name: str) -> list[str]:
+        return [name] if self.has_root_tables else ["default", name]
 
     @property
     def namespace(self) -> RestNamespace:
@@ -47,7 +51,7 @@ class Served:
         assert self.commits(table[-1]) == (version if self.impl else 0)
 
 
-PLACES = ["local storage", "local impl", "local impl rows", "s3 storage", "s3 impl"]
+PLACES = ["local storage", "local impl", "local impl rows", "s3 storage", "s3 impl", "irc storage", "irc impl"]
 
 
 @pytest.fixture(scope="module", params=PLACES)
@@ -60,20 +64,22 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if place == "s3":
         s3: S3 = request.getfixturevalue("s3")
         root, options = s3.bucket("writers"), dict(s3.options)
+    where = f'root = "{root}"\ntable_version_management = {"true" if rows else "false"}\n'
+    if place == "irc":
+        where = f'backend = "irc"\nuri = "{request.getfixturevalue("upstream").url}"\n'
     (folder / "irc-bridge.toml").write_text(
-        f'[warehouses.main]\nroot = "{root}"\ndefault_managed_by = "{managed_by}"\n'
-        f"table_version_management = {'true' if rows else 'false'}\nvend_credentials = true\n"
+        f'[warehouses.main]\n{where}default_managed_by = "{managed_by}"\nvend_credentials = true\n'
         + "".join(f'storage.{key} = "{value}"\n' for key, value in options.items())
     )
     with Server("--port", "0", cwd=folder) as server:
         catalog = load_catalog("irc", type="rest", uri=server.url, warehouse="main")
-        yield Served(server, managed_by == "impl", catalog, options)
+        yield Served(server, managed_by == "impl", catalog, options, place != "irc")
 
 
 @pytest.fixture(params=["root", "child"])
 def table(request: pytest.FixtureRequest, served: Served, name: str) -> list[str]:
     if request.param == "root":
-        return [name]
+        return served.root_table(name)
     served.namespace.create_namespace(CreateNamespaceRequest(id=[f"ns {name}"]))
     return [f"ns {name}", name]
 
@@ -115,17 +121,17 @@ def test_pylance(served: Served, table: list[str]) -> None:
 
 
 def test_writers_beside_each_other(served: Served, name: str) -> None:
-    write(served, [name], ROWS, "create")
+    write(served, served.root_table(name), ROWS, "create")
 
     def append(number: int) -> None:
         rows = pa.table({"id": pa.array([100 + number], pa.int64()), "name": ["x"]})
-        write(served, [name], rows, "append")
+        write(served, served.root_table(name), rows, "append")
 
     with ThreadPoolExecutor(4) as writers:
         list(writers.map(append, range(8)))
-    dataset = lance.dataset(namespace_client=served.namespace, table_id=[name])
+    dataset = lance.dataset(namespace_client=served.namespace, table_id=served.root_table(name))
     assert sorted(dataset.to_table()["id"].to_pylist()) == [1, 2, 3, 4, *range(100, 108)]
-    served.require([name], 9, 12)
+    served.require(served.root_table(name), 9, 12)
 
 
 def test_lancedb(served: Served, table: list[str]) -> None:
@@ -147,5 +153,5 @@ def test_lancedb(served: Served, table: list[str]) -> None:
 
 def test_without_the_server_an_impl_table_keeps_its_versions(served: Served, name: str) -> None:
     """The files of the table are whole: they can be read past the server."""
-    location = write(served, [name], ROWS, "create").uri
+    location = write(served, served.root_table(name), ROWS, "create").uri
     assert lance.dataset(location, storage_options=dict(served.options) or None).to_table().equals(ROWS)

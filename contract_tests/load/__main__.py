@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from contract_tests.load import commits, folders, freshness, namespace, peers, speed, versions
+from contract_tests.load import commits, folders, freshness, namespace, peers, speed, upstream, versions
 from contract_tests.load.generator import WRK
 from contract_tests.load.report import Line, table
 
@@ -21,6 +21,7 @@ def measured(root: Path) -> Iterator[Line]:
         yield from speed.refs(server.url, root)
         yield from freshness.manifests_opened(server, root)
         yield from freshness.freshness(server.url, root)
+    yield from upstream.upstream(root)
     yield from speed.pages(root)
     yield from speed.memory(root)
     yield from namespace.namespace(root)

@@ -26,10 +26,27 @@ class Bridge:
 
 @contextmanager
 def bridge(root: Path) -> Iterator[Bridge]:
-    """One worker over one folder; its log goes to a file, so that nobody spends time on reading it."""
+    """One worker over one folder."""
+    with _bridge(str(root)) as bridge:
+        yield bridge
+
+
+@contextmanager
+def bridge_over(url: str, folder: Path) -> Iterator[Bridge]:
+    """One worker before another server; `folder` is for its settings."""
+    folder.mkdir()
+    settings = folder / "irc-bridge.toml"
+    settings.write_text(f'[warehouses.main]\nbackend = "irc"\nuri = "{url}"\n')
+    with _bridge("--config", str(settings)) as bridge:
+        yield bridge
+
+
+@contextmanager
+def _bridge(*arguments: str) -> Iterator[Bridge]:
+    """Its log goes to a file, so that nobody spends time on reading it."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "irc_bridge", "serve", str(root), "--port", str(port)]
+    command = [sys.executable, "-m", "irc_bridge", "serve", *arguments, "--port", str(port)]
     with serving(command, f"{url}/health/live") as process:
         yield Bridge(url, process.pid)
 
@@ -44,14 +61,14 @@ def lance_rest_adapter(root: Path, *properties: str) -> Iterator[str]:
 
 
 @contextmanager
-def fixed_bytes(answer: requests.Response, folder: Path) -> Iterator[Target]:
-    """The answer of the bridge, served again and again by the same web server with the same settings."""
+def fixed_bytes(answer: requests.Response, folder: Path) -> Iterator[Bridge]:
+    """One answer, served again and again by the bridge's web server with its settings."""
     (folder / "answer").write_bytes(answer.content)
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
     command = [sys.executable, "-m", "contract_tests.load.fixed", str(folder / "answer"), str(port)]
-    with serving(command, url):
-        yield Target(url)
+    with serving(command, url) as process:
+        yield Bridge(url, process.pid)
 
 
 @contextmanager

@@ -31,6 +31,16 @@ def at_most(what: str, figure: float, peer: float, wanted: float) -> Line:
     return Line(what, f"{figure:.3f} ms", f"{peer:.3f} ms", f"{ratio:.2f}", f"<= {wanted}", ratio <= wanted)
 
 
+def adds_at_most(what: str, figure: float, peer: float, wanted: float) -> Line:
+    """How many milliseconds more."""
+    more = figure - peer
+    return Line(what, f"{figure:.3f} ms", f"{peer:.3f} ms", f"+{more:.2f} ms", f"<= +{wanted} ms", more <= wanted)
+
+
+def counted(what: str, figure: float, wanted: float) -> Line:
+    return Line(what, f"{figure:g}", target=f"<= {wanted:g}", ok=figure <= wanted)
+
+
 def slower_at_most(what: str, rate: float, peer: float, wanted: float) -> Line:
     """How many times slower the rate may be."""
     ratio = peer / rate

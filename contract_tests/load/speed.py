@@ -36,7 +36,7 @@ def load_table(url: str, root: Path) -> Iterator[Line]:
     except CannotRun as reason:
         yield left_out(what, str(reason))
     with peers.fixed_bytes(requests.get(bridge.url, timeout=60), root) as fixed:
-        found = rates({"bridge": bridge, "peer": fixed}, connections=1)
+        found = rates({"bridge": bridge, "peer": Target(fixed.url)}, connections=1)
         yield at_most("LoadTable / same bytes fixed, p50", found["bridge"].p50_ms, found["peer"].p50_ms, 3)
 
 

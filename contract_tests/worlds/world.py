@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from contract_tests.worlds.bridge import Client, Server
+from contract_tests.worlds.marking import MarkingServer
 from contract_tests.worlds.roots import LocalRoot, Root, S3Root
 from contract_tests.worlds.s3 import S3
 
@@ -35,11 +36,18 @@ class World:
         assert self.s3
         return S3Root(self.s3.bucket(self.name), self.s3.options)
 
+    def server(self, configuration: Path, *arguments: str) -> Server:
+        return Server("--config", configuration, "--port", "0", *arguments, cwd=configuration.parent)
+
+    def lance_id(self, table: str) -> str:
+        """What the Lance protocol calls a table of the namespace `default`."""
+        return table
+
     @contextmanager
     def start_another(self, first: "Bridge") -> Iterator["Bridge"]:
         """A second server on the folder of the first."""
         file = first.folder / "irc-bridge.toml"
-        with Server("--config", file, "--port", "0", cwd=file.parent) as server, server.client() as client:
+        with self.server(file) as server, server.client() as client:
             yield replace(first, server=server, client=client)
 
     @contextmanager
@@ -47,12 +55,37 @@ class World:
         file = folder / "irc-bridge.toml"
         root = self.make_root(folder)
         file.write_text(self.configuration(root, more))
-        with (
-            Server("--config", file, "--port", "0", *arguments, cwd=folder) as server,
-            server.client() as client,
-        ):
+        with self.server(file, *arguments) as server, server.client() as client:
             yield Bridge(self, server, client, root, folder)
         assert "Traceback" not in (text := server.text()), text[text.index("Traceback") :][:5000]
+
+
+@dataclass(frozen=True)
+class UpstreamWorld(World):
+    """The bridge before an IRC server that never heard of Lance. All tests share that server."""
+
+    url: str = ""
+    warehouse: Path | None = None
+    """The folder in which it keeps tables."""
+    bucket: str = ""
+    """The same on S3."""
+
+    def configuration(self, root: Root | Path, more: str = "") -> str:
+        options = self.s3.options if self.s3 else {}
+        storage = "".join(f'storage.{key} = "{value}"\n' for key, value in options.items())
+        return f'[warehouses.main]\nbackend = "irc"\nuri = "{self.url}"\n{self.settings}{storage}{more}'
+
+    def server(self, configuration: Path, *arguments: str) -> Server:
+        return MarkingServer("--config", configuration, "--port", "0", *arguments, cwd=configuration.parent)
+
+    def lance_id(self, table: str) -> str:
+        return f"default${table}"
+
+    def make_root(self, folder: Path) -> Root:
+        if self.s3:
+            return S3Root(self.bucket, self.s3.options, "wh")
+        assert self.warehouse
+        return LocalRoot(self.warehouse)
 
 
 @dataclass(frozen=True)
@@ -81,13 +114,28 @@ MANIFEST = World(
     "dir_listing_enabled = false\n",
     {"folders as tables": "without directory listing a folder is no table until it is registered"},
 )
+IRC = UpstreamWorld(
+    "irc",
+    "",
+    {
+        "root tables": "an IRC server keeps tables in namespaces, and has none of its own",
+        "folders as tables": "what a table is, the server knows",
+        "Lance properties": "the properties of a table are the server's, not those in its Lance metadata",
+        "property versions": "the properties of a table are the server's: a commit of them makes no version",
+        "own locations": "where tables may lie, the server decides",
+        "unmarked tables": "a table that does not say that it is a Lance table is an Iceberg table",
+        "answers of its own": "what is not about Lance goes on to the server, which answers as it likes",
+        "one table at a time": "its transactions are over several tables",
+    },
+)
+NESSIE = replace(IRC, name="nessie", on_s3=True)
 VERSIONS = [
     replace(world, name=f"{world.name}-versions", settings=f"{world.settings}table_version_management = true\n")
     for world in (COMPATIBLE, MANIFEST)
 ]
 LOCAL_WORLDS = [COMPATIBLE, LISTING, MANIFEST, *VERSIONS]
 S3_WORLDS = [replace(world, name=f"{world.name}-s3", on_s3=True) for world in LOCAL_WORLDS]
-WORLDS = [*LOCAL_WORLDS, *S3_WORLDS]
+WORLDS = [*LOCAL_WORLDS, *S3_WORLDS, IRC, NESSIE]
 
 
 def _worlds(*worlds: World) -> pytest.MarkDecorator:

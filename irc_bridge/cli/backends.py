@@ -1,10 +1,13 @@
 """The one place that turns settings into backends."""
 
+from pydantic import SecretStr
+
 from irc_bridge.backends.directory import open_directory, open_migration
 from irc_bridge.backends.directory.migration import Migration
+from irc_bridge.backends.upstream import open_upstream
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
 from irc_bridge.errors import InvalidInput
-from irc_bridge.settings import DirWarehouse, Settings
+from irc_bridge.settings import AnyWarehouse, DirWarehouse, IrcWarehouse, Settings
 
 
 def open_warehouses(settings: Settings) -> Warehouses:
@@ -13,14 +16,19 @@ def open_warehouses(settings: Settings) -> Warehouses:
 
 def migration_of(root: str, settings: Settings) -> Migration:
     """Of a warehouse or of any folder; the settings may hold the storage options of its root."""
-    known = settings.warehouses.get(root) or next(
-        (each for each in settings.warehouses.values() if each.root.rstrip("/") == root.rstrip("/")),
+    directories = {name: each for name, each in settings.warehouses.items() if isinstance(each, DirWarehouse)}
+    known = directories.get(root) or next(
+        (each for each in directories.values() if each.root.rstrip("/") == root.rstrip("/")),
         DirWarehouse(root=root),
     )
     return open_migration(known.root, known.storage)
 
 
-def _open(name: str, settings: DirWarehouse) -> Warehouse:
+def _open(name: str, settings: AnyWarehouse) -> Warehouse:
+    return _upstream(name, settings) if isinstance(settings, IrcWarehouse) else _directory(name, settings)
+
+
+def _directory(name: str, settings: DirWarehouse) -> Warehouse:
     catalog = open_directory(
         settings.root,
         manifest_enabled=settings.manifest_enabled,
@@ -41,3 +49,33 @@ def _open(name: str, settings: DirWarehouse) -> Warehouse:
         settings.vend_credentials,
         settings.default_managed_by,
     )
+
+
+def _upstream(name: str, settings: IrcWarehouse) -> Warehouse:
+    catalog = open_upstream(
+        settings.uri,
+        warehouse=settings.warehouse,
+        prefix=settings.prefix,
+        token=_revealed(settings.token),
+        credential=_revealed(settings.credential),
+        pass_through=settings.auth == "passthrough",
+        oauth2_server_uri=settings.oauth2_server_uri,
+        scope=settings.scope,
+        headers=settings.headers,
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        root=settings.root,
+        storage_options=settings.storage,
+    )
+    return Warehouse(
+        name,
+        catalog,
+        None,
+        settings.read_only,
+        settings.vend_credentials,
+        settings.default_managed_by,
+    )
+
+
+def _revealed(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()

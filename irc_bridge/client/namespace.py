@@ -11,14 +11,14 @@ from typing import Any
 
 import lance_namespace as ln
 
+from irc_bridge.backends.upstream import listing
+from irc_bridge.backends.upstream.files import Files, from_store_root
+from irc_bridge.backends.upstream.tables import Tables
+from irc_bridge.backends.upstream.versions import Versions
 from irc_bridge.catalog.models import VersionRecord
-from irc_bridge.client import listing
 from irc_bridge.client.asked import Asked, lance_error, new_version, number_of, operation, version_range
-from irc_bridge.client.files import from_store_root
 from irc_bridge.client.properties import Properties, read_properties
-from irc_bridge.client.tables import Tables
 from irc_bridge.client.tags import Tags
-from irc_bridge.client.versions import Versions
 from irc_bridge.errors import (
     BridgeError,
     InvalidInput,
@@ -42,7 +42,8 @@ class IcebergRestNamespace(ln.LanceNamespace):
             self._server = self._properties.open_server()
         except BridgeError as error:
             raise lance_error(error) from error
-        self._tables = Tables(self._server, self._properties)
+        given = self._properties
+        self._tables = Tables(self._server, Files(), given.storage, given.root, given.managed_by)
         self._versions = Versions(self._tables)
         self._tags = Tags(self._tables, self._versions)
 

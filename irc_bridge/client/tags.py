@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from irc_bridge.backends.upstream.files import TableFiles
+from irc_bridge.backends.upstream.tables import Tables
+from irc_bridge.backends.upstream.versions import Versions
 from irc_bridge.catalog.models import Levels
-from irc_bridge.client.files import TableFiles
-from irc_bridge.client.tables import Tables
-from irc_bridge.client.versions import Versions
 from irc_bridge.errors import (
     CommitFailed,
     InvalidInput,

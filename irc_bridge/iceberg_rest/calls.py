@@ -36,7 +36,8 @@ class Call(wire.Call):
     @cached_property
     def parent(self) -> Levels:
         parent = self.query.get("parent")
-        return self._namespace(parent) if parent else ()
+        # the published Lance client encodes it once more than a name in a path
+        return self._namespace(parent, decoded_more=2) if parent else ()
 
     @cached_property
     def table(self) -> Identifier:
@@ -80,11 +81,17 @@ class Call(wire.Call):
     def read(self, model: type[wire.Model]) -> wire.Model:
         return wire.read(self.body, model)
 
-    def _namespace(self, decoded: str) -> Levels:
-        literal, again = names.split(decoded), names.split(names.decode_again(decoded))
-        if again == literal or _exists(self.catalog.namespace_exists, self.to_catalog(literal)):
+    def _namespace(self, decoded: str, decoded_more: int = 1) -> Levels:
+        literal = names.split(decoded)
+        meant = [literal]
+        for _ in range(decoded_more):
+            decoded = names.decode_again(decoded)
+            if (again := names.split(decoded)) not in meant:
+                meant.append(again)
+        if len(meant) == 1:
             return literal
-        return again if _exists(self.catalog.namespace_exists, self.to_catalog(again)) else literal
+        there = (each for each in meant if _exists(self.catalog.namespace_exists, self.to_catalog(each)))
+        return next(there, literal)
 
 
 def _exists(exists: Callable[[Levels], bool], levels: Levels) -> bool:

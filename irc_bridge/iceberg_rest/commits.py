@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.metadata import TableMetadata
@@ -18,7 +20,9 @@ from pyiceberg.table.update import (
 )
 from starlette.responses import Response
 
-from irc_bridge.catalog.models import COMMITS, Commit, History, NewVersion, TableInfo
+from irc_bridge import wire
+from irc_bridge.catalog.models import COMMITS, Commit, History, Levels, NewVersion, TableInfo
+from irc_bridge.catalog.passing import CanCommitBeside
 from irc_bridge.catalog.ports import CanCommit, CanCommitTogether, CanKeepVersions
 from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput, TableVersionNotFound
 from irc_bridge.iceberg_rest import replies
@@ -27,6 +31,8 @@ from irc_bridge.iceberg_rest.changes import Changes, new_version
 from irc_bridge.iceberg_rest.requests import CommitTableRequest, CommitTransactionRequest
 from irc_bridge.iceberg_rest.staging import create_staged
 from irc_bridge.translation.metadata import table_metadata
+
+Json = Mapping[str, Any]
 
 _NEED_HISTORY = (AddSchemaUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate, RemoveSnapshotsUpdate)
 
@@ -46,8 +52,27 @@ def update_table(call: Call) -> Response:
 
 
 def commit_transaction(call: Call) -> Response:
-    changes = call.read(CommitTransactionRequest).table_changes
-    asked = {}
+    asked = _asked(call, call.read(CommitTransactionRequest).table_changes)
+    if len(asked) == 1:
+        _commit_one(call, asked[0])
+    elif asked:
+        _commit_together(call, asked)
+    return replies.no_content()
+
+
+def commit_transaction_beside(call: Call, ours: Sequence[Json], others: Sequence[Json]) -> Response:
+    """`others` are changes of tables that another server keeps in its own way."""
+    request = wire.read(json.dumps({"table-changes": ours}).encode(), CommitTransactionRequest)
+    asked = _asked(call, request.table_changes)
+    if others or len(asked) > 1:
+        _commit_together(call, asked, others)
+    else:
+        _commit_one(call, asked[0])
+    return replies.no_content()
+
+
+def _asked(call: Call, changes: Sequence[CommitTableRequest]) -> list["_Asked"]:
+    asked: dict[Levels, _Asked] = {}
     for number, change in enumerate(changes):
         if change.identifier is None:
             raise InvalidInput(f"table-changes.{number}.identifier: Field required")
@@ -55,11 +80,7 @@ def commit_transaction(call: Call) -> Response:
         if table.in_catalog in asked:
             raise InvalidInput(f"table-changes.{number}.identifier: {table} is named twice")
         asked[table.in_catalog] = _Asked(call, table, change)
-    if len(asked) == 1:
-        _commit_one(call, next(iter(asked.values())))
-    elif asked:
-        _commit_together(call, list(asked.values()))
-    return replies.no_content()
+    return list(asked.values())
 
 
 def _commit_one(call: Call, asked: "_Asked") -> None:
@@ -69,7 +90,7 @@ def _commit_one(call: Call, asked: "_Asked") -> None:
         call.able(CanCommit).commit(asked.table.in_catalog, asked.decide, asked.history)
 
 
-def _commit_together(call: Call, asked: list["_Asked"]) -> None:
+def _commit_together(call: Call, asked: list["_Asked"], others: Sequence[Json] = ()) -> None:
     if not isinstance(call.catalog, CanCommitTogether):
         raise InvalidInput(
             f"table-changes: warehouse {call.warehouse.name} commits to one table at a time, and this names "
@@ -78,7 +99,11 @@ def _commit_together(call: Call, asked: list["_Asked"]) -> None:
     if any(_creates(each.request) for each in asked):
         raise InvalidInput("table-changes: a table is created by a commit of its own, with no other table in it")
     history = History.ALL if any(each.history is History.ALL for each in asked) else History.REFS
-    call.catalog.commit_together({each.table.in_catalog: each.decide for each in asked}, history)
+    changes = {each.table.in_catalog: each.decide for each in asked}
+    if others:
+        call.able(CanCommitBeside).commit_beside(changes, others, history)
+    else:
+        call.catalog.commit_together(changes, history)
 
 
 def _creates(request: CommitTableRequest) -> bool:

@@ -8,11 +8,11 @@ from typing import cast
 from starlette.responses import Response
 
 from irc_bridge.catalog.cache import Answer
-from irc_bridge.catalog.models import History, TableInfo, Unchanged
+from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
 from irc_bridge.errors import InvalidInput, TableNotFound
 from irc_bridge.iceberg_rest import credentials, replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
-from irc_bridge.iceberg_rest.warm import conditional
+from irc_bridge.iceberg_rest.warm import Key, conditional
 from irc_bridge.translation.metadata import table_metadata
 
 EMPTY_CONFIG = b'"config":{}}'
@@ -20,13 +20,18 @@ EMPTY_CONFIG = b'"config":{}}'
 
 def load_table(call: Call) -> Response:
     history = _history(call)
-    key = (call.warehouse.name, call.table.in_catalog, history)
+    key = _key(call, call.table.in_catalog, history)
     known = call.warm.answers.get(key)
     info = call.catalog.load_table(call.table.in_catalog, history, known.token if known else None)
     answer = _answer(info, known, history)
     call.warm.answers.put(key, answer)
     call.warm.remember(call.asked, call.warehouse, key)
     return _vended(call, call.table, answer) or conditional(call.headers.get("if-none-match", ""), answer)
+
+
+def known_answer(call: Call, table: Levels) -> Answer | None:
+    """The last one to the same request, as far as it is remembered."""
+    return call.warm.answers.get(_key(call, table, _history(call)))
 
 
 def table_exists(call: Call) -> Response:
@@ -39,6 +44,10 @@ def load_result(call: Call, table: Identifier, info: TableInfo) -> Response:
     """A LoadTableResult for a table that a request just made."""
     answer = _answer(info, None, History.ALL)
     return _vended(call, table, answer) or cast(Response, answer.reply)
+
+
+def _key(call: Call, table: Levels, history: History) -> Key:
+    return call.warehouse.name, table, history
 
 
 def _history(call: Call) -> History:

@@ -1,6 +1,7 @@
 """From a raw path to a handler. Names may hold an encoded slash, so the path is cut before it is decoded."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,10 +9,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from irc_bridge import wire
 from irc_bridge.catalog.warehouses import Warehouses
-from irc_bridge.errors import MethodNotAllowed, RouteNotFound
+from irc_bridge.errors import BridgeError, MethodNotAllowed, RouteNotFound
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
+from irc_bridge.iceberg_rest.passing import Passing
 from irc_bridge.iceberg_rest.warm import WarmLoads
 
 FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2] for endpoint in ENDPOINTS}
@@ -29,6 +31,7 @@ class IcebergRest:
         self._warehouses = warehouses
         self._max_body_bytes = max_body_bytes
         self._warm = WarmLoads()
+        self._passing = Passing(warehouses)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["raw_path"].startswith(b"/health/"):
@@ -40,9 +43,20 @@ class IcebergRest:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
-        endpoint, params = find(request.method, request.scope["raw_path"])
-        call = Call(
-            operation=endpoint.operation,
+        endpoint, params, error = _endpoint(request)
+        target = self._passing.target(request, endpoint, params.get("prefix"))
+        if target is None and error is not None:
+            raise error
+        call = await self._call(request, endpoint, params)
+        if target is not None:
+            return await self._passing.answer(target, endpoint, call)
+        assert endpoint is not None
+        return await wire.run(endpoint.handler, call, endpoint.changes)
+
+    async def _call(self, request: Request, endpoint: Endpoint | None, params: Mapping[str, str]) -> Call:
+        return Call(
+            operation=endpoint.operation if endpoint else f"{request.method} {request.url.path}",
+            method=request.method,
             prefix=params.get("prefix"),
             params=params,
             query=wire.query_of(request.scope["query_string"]),
@@ -52,7 +66,6 @@ class IcebergRest:
             asked=(request.scope["raw_path"], request.scope["query_string"]),
             warm=self._warm,
         )
-        return await wire.run(endpoint.handler, call, endpoint.changes)
 
 
 def _cut(path: str) -> tuple[Shape, list[str]]:
@@ -81,6 +94,7 @@ def _routes() -> dict[Shape, dict[str, Endpoint]]:
 ROUTES = _routes()
 
 
+@lru_cache(1024)
 def find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
     """The endpoint and the raw values of the placeholders in its path."""
     shape, values = _cut(raw_path.decode(errors="replace"))
@@ -91,6 +105,14 @@ def find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
     if endpoint is None:
         raise MethodNotAllowed(method, sorted(methods))
     return endpoint, dict(zip(_placeholders(endpoint.path, shape), values, strict=True))
+
+
+def _endpoint(request: Request) -> tuple[Endpoint | None, Mapping[str, str], BridgeError | None]:
+    """A server behind this one may know routes that this one does not."""
+    try:
+        return *find(request.method, request.scope["raw_path"]), None
+    except (RouteNotFound, MethodNotAllowed) as error:
+        return None, {}, error
 
 
 def _placeholders(path: str, shape: Shape) -> list[str]:

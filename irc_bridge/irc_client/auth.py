@@ -1,4 +1,5 @@
-"""Who we are to a server: nobody, the bearer of a token, or a client that gets tokens for its credential."""
+"""Who we are to a server: nobody, the bearer of a token, a client that gets tokens for its credential, or whoever
+asks us."""
 
 import threading
 import time
@@ -15,21 +16,43 @@ Clock = Callable[[], float]
 
 
 class Auth(Protocol):
-    def token(self) -> str | None:
-        """What goes behind `Bearer`."""
+    def header(self) -> str | None:
+        """The value of the header Authorization. May wait for a token endpoint."""
+
+    def ready(self) -> bool:
+        """Whether `header` will not wait."""
 
     def renewed(self, refused: str | None) -> bool:
-        """Called with the token that a server did not take. True when there is another one to try."""
+        """Called with the header that a server did not take. True when there is another one to try."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
     """A token that somebody else looks after; None for servers that ask for none."""
 
+    token: str | None = field(default=None, repr=False)
+
+    def header(self) -> str | None:
+        return None if self.token is None else f"Bearer {self.token}"
+
+    def ready(self) -> bool:
+        return True
+
+    def renewed(self, refused: str | None) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever asks us, with the header that they sent."""
+
     given: str | None = field(default=None, repr=False)
 
-    def token(self) -> str | None:
+    def header(self) -> str | None:
         return self.given
+
+    def ready(self) -> bool:
+        return True
 
     def renewed(self, refused: str | None) -> bool:
         return False
@@ -53,15 +76,19 @@ class ClientCredentials:
         self._token: str | None = None
         self._renew_at = 0.0
 
-    def token(self) -> str | None:
-        with self._lock:
-            if self._token is None or self._clock() >= self._renew_at:
-                self._fetch()
-            return self._token
+    def header(self) -> str:
+        if not self.ready():  # asked without the lock: who has a good token does not wait for one who gets another
+            with self._lock:
+                if not self.ready():
+                    self._fetch()
+        return f"Bearer {self._token}"
+
+    def ready(self) -> bool:
+        return self._token is not None and self._clock() < self._renew_at
 
     def renewed(self, refused: str | None) -> bool:
         with self._lock:
-            if self._token == refused:
+            if refused == f"Bearer {self._token}":
                 self._fetch()
             return True
 

@@ -57,16 +57,16 @@ class Connection:
 
     def _authenticated(self, request: Request) -> Answer:
         """Sent again once with another token: who is not known changes nothing."""
-        token = self._auth.token()
-        answer = self._send(request, token)
-        if answer.status in NO_LONGER_AUTHENTICATED and self._auth.renewed(token):
-            answer = self._send(request, self._auth.token())
+        header = self._auth.header()
+        answer = self._send(request, header)
+        if answer.status in NO_LONGER_AUTHENTICATED and self._auth.renewed(header):
+            answer = self._send(request, self._auth.header())
         return answer
 
-    def _send(self, request: Request, token: str | None) -> Answer:
+    def _send(self, request: Request, authorization: str | None) -> Answer:
         headers = {**self._headers, **request.headers}
-        if token is not None:
-            headers["authorization"] = f"Bearer {token}"
+        if authorization is not None:
+            headers["authorization"] = authorization
         body = None
         if request.body is not None:
             headers["content-type"] = "application/json"

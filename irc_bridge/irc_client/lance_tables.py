@@ -97,8 +97,10 @@ def change(table: LanceTable, requirements: Iterable[Json], *updates: Json) -> J
     return {"requirements": [same, *requirements], "updates": list(updates)}
 
 
-def next_version(table: LanceTable, version: int, manifest: str, timestamp_ms: int) -> Json:
-    """The commit by which a staged manifest becomes the version, or the first version when there is none yet."""
+def next_version(
+    table: LanceTable, version: int, manifest: str, timestamp_ms: int, also: Iterable[Json] = ()
+) -> Json:
+    """The commit by which a manifest becomes the version, with other updates in it."""
     snapshot = {
         "snapshot-id": version,
         **({} if table.current is None else {"parent-snapshot-id": table.current}),
@@ -109,7 +111,7 @@ def next_version(table: LanceTable, version: int, manifest: str, timestamp_ms: i
         "schema-id": table.schema_id,
     }
     added = {"action": "add-snapshot", "snapshot": snapshot}
-    return change(table, [on_version(MAIN, table.current)], added, set_ref(MAIN, "branch", version))
+    return change(table, [on_version(MAIN, table.current)], added, set_ref(MAIN, "branch", version), *also)
 
 
 def on_version(ref: str, version: int | None) -> Json:

@@ -25,8 +25,14 @@ def open_server(
 ) -> IrcServer:
     """Sends nothing yet. A credential is `id:secret`; without a token endpoint the server's own is asked."""
     pool = Pool(connect_timeout, read_timeout)
-    auth: Auth = Bearer(token)
-    if credential is not None:
-        endpoint = oauth2_server_uri or f"{uri.rstrip('/')}/v1/oauth/tokens"
-        auth = ClientCredentials(pool.post_form, endpoint, credential, scope)
+    auth = auth_of(pool, uri, token, credential, oauth2_server_uri, scope)
     return IrcServer(Connection(uri, pool, auth, headers or {}), warehouse, prefix)
+
+
+def auth_of(
+    pool: Pool, uri: str, token: str | None, credential: str | None, oauth2_server_uri: str | None, scope: str
+) -> Auth:
+    if credential is None:
+        return Bearer(token)
+    endpoint = oauth2_server_uri or f"{uri.rstrip('/')}/v1/oauth/tokens"
+    return ClientCredentials(pool.post_form, endpoint, credential, scope)

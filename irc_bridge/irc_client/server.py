@@ -55,11 +55,12 @@ class IrcServer:
         """Asked for once, when it is first needed."""
         with self._lock:
             if self._known is None:
-                query = {"warehouse": self._warehouse} if self._warehouse else {}
-                what = f"read the configuration of {self._connection.uri}"
-                asked = Request("GET", "/v1/config", what, missing=WarehouseNotFound, query=query)
-                self._known = self._read_config(self._connection.ask(asked))
+                self._known = self._ask_for_config()
             return self._known
+
+    def check(self) -> None:
+        """Raises what keeps the server from answering."""
+        self._ask_for_config()
 
     def offers(self, endpoint: str) -> bool:
         endpoints = self.config.endpoints
@@ -87,6 +88,13 @@ class IrcServer:
     def drop_namespace(self, namespace: Levels) -> None:
         what = f"drop the namespace {_shown(namespace)}"
         self._ask("DELETE", self._namespace(namespace), what, conflict=NamespaceNotEmpty)
+
+    def update_namespace_properties(
+        self, namespace: Levels, removals: Sequence[str], updates: Mapping[str, str]
+    ) -> Json:
+        body = {"removals": removals, "updates": updates}
+        what = f"change the properties of the namespace {_shown(namespace)}"
+        return self._ask("POST", self._namespace(namespace) + "/properties", what, body=body)
 
     def create_table(self, table: Levels, body: Json) -> Json:
         path = self._namespace(table[:-1]) + "/tables"
@@ -125,11 +133,22 @@ class IrcServer:
         what = f"commit to the table {_shown(table)}"
         return self._ask("POST", self._table(table), what, body=body, missing=TableNotFound, commits=True)
 
-    def commit_transaction(self, changes: Sequence[tuple[Levels, Json]]) -> None:
-        body = {"table-changes": [{"identifier": _identifier(table), **change} for table, change in changes]}
+    def commit_transaction(
+        self, changes: Sequence[tuple[Levels, Mapping[str, Any]]], others: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """`others` have their identifiers in them."""
+        named = [{"identifier": _identifier(table), **change} for table, change in changes]
+        body = {"table-changes": [*named, *others]}
         what = f"commit to the tables {', '.join(_shown(table) for table, _ in changes)}"
+        what += f" and {len(others)} more" if others else ""
         path = "/transactions/commit"
         self._ask("POST", path, what, body=body, missing=TableNotFound, commits=True)
+
+    def _ask_for_config(self) -> Config:
+        query = {"warehouse": self._warehouse} if self._warehouse else {}
+        what = f"read the configuration of {self._connection.uri}"
+        asked = Request("GET", "/v1/config", what, missing=WarehouseNotFound, query=query)
+        return self._read_config(self._connection.ask(asked))
 
     def _read_config(self, answer: Json) -> Config:
         defaults, overrides = answer.get("defaults") or {}, answer.get("overrides") or {}

@@ -48,6 +48,7 @@ class LanceRest:
         limit = self._max_create_body_bytes if endpoint.takes_data else self._max_body_bytes
         call = Call(
             operation=endpoint.operation,
+            method=request.method,
             prefix=prefix,
             params=params,
             query=wire.query_of(request.scope["query_string"]),

@@ -1,6 +1,6 @@
 """Lance tables in the folders of one storage. No dataset stays open."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,7 +79,7 @@ class LanceTables:
         found = (self._entry(f"{path}/{VERSIONS}", name) for name in names_of(version).values())
         return next((entry for entry in found if entry is not None), None)
 
-    def read(self, path: str, history: History, only: Mapping[int, object] | None = None) -> Content | None:
+    def read(self, path: str, history: History, only: Collection[int] | None = None) -> Content | None:
         """None when there is no version yet. Versions that are not in `only` do not count. BrokenTable."""
         location = self._storage.location(path)
         missing: Missing | None = None
@@ -118,7 +118,7 @@ class LanceTables:
         data_storage_version: StorageVersion = "stable",
     ) -> FirstFile:
         """Version 1 of an empty table, properties included: one file makes the table."""
-        manifest = with_metadata(_first_manifest(schema, data_storage_version), metadata)
+        manifest = with_metadata(first_manifest(schema, data_storage_version), metadata)
         return FirstFile(self._storage, f"{path}/{FIRST}", manifest)
 
     def stage_next(self, path: str, base: TableVersion, wanted: Reshape) -> str | None:
@@ -169,14 +169,14 @@ class LanceTables:
     def _manifests(self, path: str) -> list[FileEntry]:
         return [entry for entry in self._storage.files(f"{path}/{VERSIONS}") if version_of(entry.name)]
 
-    def _latest_of(self, path: str, versions: Mapping[int, object]) -> FileEntry | None:
-        latest = max(versions, default=0)
+    def _latest_of(self, path: str, versions: Collection[int]) -> FileEntry | None:
+        latest = versions.stop - 1 if isinstance(versions, range) else max(versions, default=0)
         entry = self.manifest(path, latest) if latest else None
         if latest and entry is None:
             raise broken(self._storage.location(path), f"the manifest of its version {latest} is gone")
         return entry
 
-    def _read(self, path: str, newest: FileEntry, history: History, only: Mapping[int, object] | None) -> Content:
+    def _read(self, path: str, newest: FileEntry, history: History, only: Collection[int] | None) -> Content:
         dataset = self.open(path, _number(newest.name))
         tags = read_tags(self._storage, path)
         entries = self._manifests(path) if history is History.ALL else self._tagged(path, newest, tags)
@@ -251,7 +251,8 @@ def _operation(dataset: lance.LanceDataset) -> str:
     return "Unknown" if transaction is None else type(transaction.operation).__name__
 
 
-def _first_manifest(schema: pa.Schema, data_storage_version: StorageVersion) -> bytes:
+def first_manifest(schema: pa.Schema, data_storage_version: StorageVersion = "stable") -> bytes:
+    """InvalidInput for a schema that Lance cannot store."""
     with TemporaryDirectory(prefix="irc-bridge-") as folder:
         table = Path(folder, "table")
         try:

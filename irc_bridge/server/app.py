@@ -1,6 +1,10 @@
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from irc_bridge.catalog.passing import CanPass
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.iceberg_rest.router import IcebergRest
 from irc_bridge.lance_rest.router import LanceRest
@@ -24,4 +28,15 @@ def create_app(
         ),
         Middleware(IcebergRest, warehouses=warehouses, max_body_bytes=max_body_bytes),
     ]
-    return Starlette(routes=health_routes(warehouses), middleware=middleware)
+    return Starlette(routes=health_routes(warehouses), middleware=middleware, lifespan=_closing(warehouses))
+
+
+def _closing(warehouses: Warehouses) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        for warehouse in warehouses.values():
+            if isinstance(warehouse.catalog, CanPass):
+                await warehouse.catalog.upstream.close()
+
+    return lifespan

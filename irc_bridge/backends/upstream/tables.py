@@ -6,20 +6,21 @@ from contextlib import suppress
 from dataclasses import replace
 from uuid import uuid4
 
-from irc_bridge.catalog.models import Levels
-from irc_bridge.client.files import Files, TableFiles, below, place
-from irc_bridge.client.properties import Properties
-from irc_bridge.client.storage_options import (
+from irc_bridge.backends.upstream.files import Files, TableFiles, below, is_local, same_place
+from irc_bridge.backends.upstream.storage_options import (
     expires_at_ms,
     holds_credentials,
     lance_options,
     without_expiry,
 )
+from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import (
+    BridgeError,
     Internal,
     InvalidInput,
     NamespaceNotFound,
     NotFound,
+    TableNotFound,
     Unprocessable,
     Unsupported,
 )
@@ -41,17 +42,50 @@ _SOON_MS = 30_000
 
 
 class Tables:
-    def __init__(self, server: IrcServer, properties: Properties) -> None:
+    def __init__(
+        self,
+        server: IrcServer,
+        files: Files,
+        storage: Mapping[str, str],
+        root: str | None = None,
+        managed_by: str | None = None,
+        knows_lance: bool | None = None,
+    ) -> None:
+        """`storage` are Lance storage options. Tables that do not say are declared below `root` with `managed_by`.
+        `knows_lance` is what is held of the server whatever it answers."""
         self.server = server
-        self._properties = properties
-        self._files = Files()
-        self._delegate = not holds_credentials(properties.storage)
+        self._files = files
+        self._storage = storage
+        self._root = root
+        self._managed_by = managed_by
+        self._knows_lance = knows_lance
+        self._delegate = not holds_credentials(storage)
         self._seen: dict[Levels, LanceTable] = {}
+        self._told: dict[Levels, LanceTable] = {}
+        self._is_told = False
+
+    def told(self, table: Levels, result: Json) -> "Tables":
+        """The same, who take this for the first answer to a load of the table."""
+        tables = Tables(self.server, self._files, self._storage, self._root, self._managed_by, self._knows_lance)
+        tables._is_told = True
+        told = read_table(table, result, self._knows_lance)
+        if not self._delegate or told.config or is_local(told.location):
+            tables._told[table] = tables._saw(table, told)
+        return tables
 
     def load(self, table: Levels, snapshots: str = "refs", delegate: bool = True) -> LanceTable:
         """Who configured credentials asks the server for none."""
+        if len(table) < 2:
+            raise TableNotFound(f"Table does not exist: {dotted(table)}: here a table lies in a namespace")
+        told = self._told.pop(table, None)
+        if told is not None:
+            return told
         result = self.server.load_table(table, snapshots, delegate and self._delegate)
-        return self._saw(table, read_table(table, result))
+        return self._saw(table, read_table(table, result, self._knows_lance))
+
+    def known(self, table: Levels) -> LanceTable:
+        """As told, also when that was asked for before."""
+        return self._seen[table] if self._is_told and table in self._seen else self.load(table)
 
     def seen(self, table: Levels, current: int | None) -> LanceTable:
         """As it was last seen, if its current version was the one that the caller starts from."""
@@ -66,33 +100,51 @@ class Tables:
         return self._saw(table, after)
 
     def options(self, table: LanceTable) -> dict[str, str]:
-        return lance_options(self._properties.storage, table.config)
+        return lance_options(self._storage, table.config)
 
     def files(self, table: LanceTable) -> TableFiles:
         return self._files.of(table.location, without_expiry(self.options(table)))
 
     def declare(self, table: Levels, location: str | None, properties: Mapping[str, str]) -> LanceTable:
         """Who dies on the way leaves a table without versions, at the server's own location or at ours."""
-        if location is None and self._properties.root is not None:
-            # a name that was used before may have left files behind
-            location = below(self._properties.root, "/".join(table) + f"-{uuid4().hex[:8]}")
-        wanted = {**self._default_properties(), **properties}
-        result = self.server.create_table(table, dict(declaration(table[-1], location, wanted)))
-        declared = self._saw(table, read_table(table, result))
-        return declared if location is None else self._placed(table, declared, location)
+        place = self._own_place(table) if location is None else location
+        result = self.server.create_table(table, dict(declaration(table[-1], place, self._wanted(properties))))
+        declared = self._saw(table, read_table(table, result, self._knows_lance))
+        try:
+            if place is None and not declared.knows_lance:
+                place = self.unused(declared)
+            return declared if place is None else self._placed(table, declared, place)
+        except BridgeError:
+            with suppress(BridgeError):
+                self.server.drop_table(table, purge=False)
+            raise
+
+    def planned(self, table: Levels, location: str | None) -> str:
+        """Where `declare` would put a table. Changes nothing."""
+        self.server.load_namespace(table[:-1])
+        place = self._own_place(table) if location is None else location
+        body = {**declaration(table[-1], place, {}), "stage-create": True}
+        staged = read_table(table, self.server.create_table(table, body), self._knows_lance)
+        return place or self.unused(staged)
+
+    def unused(self, declared: LanceTable) -> str:
+        """The server's own choice, or one beside it where files are left of a table that had the name before."""
+        files = self.files(declared)
+        return files.location if files.newest() is None else f"{files.location}-{_unique()}"
 
     def register(self, table: Levels, location: str, properties: Mapping[str, str]) -> LanceTable:
         """A server that knows Lance takes the table's root for what it asks for; to another the table is declared
         there, with the version that its storage has."""
         if not self.server.offers(REGISTER):
-            return self._registered_here(table, location, properties)
+            return self.registered_here(table, location, properties)
         try:
-            registered = self._saw(table, read_table(table, self.server.register_table(table, location)))
+            answered = self.server.register_table(table, location)
+            registered = self._saw(table, read_table(table, answered, self._knows_lance))
         except (InvalidInput, NotFound, Internal) as refused:
             if isinstance(refused, NamespaceNotFound):
                 raise
-            return self._registered_here(table, location, properties)
-        wanted = {**self._default_properties(), **properties}
+            return self.registered_here(table, location, properties)
+        wanted = self._wanted(properties)
         wanted = {key: each for key, each in wanted.items() if registered.properties.get(key) != each}
         if not wanted:
             return registered
@@ -103,11 +155,12 @@ class Tables:
         """A server that does not know Lance could not find a Lance table's files: they are removed from here,
         after the name is gone. Who dies in between leaves files without a name."""
         found = self.load(table)
+        files = self.files(found) if purge and not found.knows_lance else None
+        doomed = files.storage.tree(files.path) if files else []
         self.server.drop_table(table, purge and found.knows_lance)
         self._seen.pop(table, None)
-        if purge and not found.knows_lance:
-            files = self.files(found)
-            files.storage.delete_tree(files.path, None)
+        if files:
+            files.remove(doomed)
         return found
 
     def rename(self, source: Levels, destination: Levels) -> None:
@@ -115,10 +168,14 @@ class Tables:
         self.server.rename_table(source, destination)
         self._seen.pop(source, None)
 
-    def _registered_here(self, table: Levels, location: str, properties: Mapping[str, str]) -> LanceTable:
+    def lance_table_at(self, location: str) -> TableFiles:
+        """With the options that the user configured: what the server vends is for tables that it knows."""
+        return self._files.of(location, without_expiry(self._storage))
+
+    def registered_here(self, table: Levels, location: str, properties: Mapping[str, str]) -> LanceTable:
         """Who dies on the way leaves a table without versions: dropped without its files, it can be registered
         again."""
-        files = self._files.of(location, without_expiry(self._properties.storage))
+        files = self.lance_table_at(location)
         version = files.newest()
         if version is None:
             raise InvalidInput(f"There is no Lance table at {location}")
@@ -130,7 +187,7 @@ class Tables:
 
     def _placed(self, table: Levels, declared: LanceTable, location: str) -> LanceTable:
         """Some servers choose the location of a new table whatever they are asked for."""
-        if _same_place(declared.location, location):
+        if same_place(declared.location, location):
             return declared
         for update in (
             {"action": "set-location", "location": location},
@@ -138,12 +195,17 @@ class Tables:
         ):
             with suppress(InvalidInput, Unsupported, Unprocessable):
                 declared = self.commit(table, declared, change(declared, [], update))
-            if _same_place(declared.location, location):
+            if same_place(declared.location, location):
                 return declared
         raise Unsupported(f"The server keeps {dotted(table)} at {declared.location}, not at {location} as asked")
 
-    def _default_properties(self) -> Mapping[str, str]:
-        return {} if self._properties.managed_by is None else {MANAGED_BY: self._properties.managed_by}
+    def _wanted(self, properties: Mapping[str, str]) -> dict[str, str]:
+        default = {} if self._managed_by is None else {MANAGED_BY: self._managed_by}
+        return {**default, **properties}
+
+    def _own_place(self, table: Levels) -> str | None:
+        """A name that was used before may have left files behind."""
+        return None if self._root is None else below(self._root, "/".join(table) + f"-{_unique()}")
 
     def _expires_soon(self, table: LanceTable) -> bool:
         at = expires_at_ms(self.options(table))
@@ -156,5 +218,5 @@ class Tables:
         return state
 
 
-def _same_place(one: str, other: str) -> bool:
-    return place(one) == place(other)
+def _unique() -> str:
+    return uuid4().hex[:8]

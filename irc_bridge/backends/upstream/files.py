@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -11,7 +11,8 @@ from irc_bridge.catalog.models import VersionRecord
 from irc_bridge.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from irc_bridge.lance_store.storage import Storage
+    from irc_bridge.lance_store.staged import Staged
+    from irc_bridge.lance_store.storage import FileEntry, Storage
     from irc_bridge.lance_store.tables import LanceTables
     from irc_bridge.lance_store.version_files import VersionFiles
 
@@ -39,6 +40,21 @@ class TableFiles:
     def holds(self, version: int) -> bool:
         return self.tables.manifest(self.path, version) is not None
 
+    def require_of_table(self, staged: "Staged", latest: int | None) -> None:
+        """InvalidInput for a staged manifest of another table."""
+        from irc_bridge.lance_store.staged import require_of_table
+
+        entry = self.tables.manifest(self.path, latest) if latest else None
+        require_of_table(self.storage, self.path, staged, entry)
+
+    def remove(self, doomed: Sequence["FileEntry"]) -> None:
+        """Those files and no others: the place may have a new table already."""
+        same = set(self.storage.tree(self.path)) & set(doomed)
+        paths = [f"{self.path}/{each.name}" for each in sorted(same, key=lambda each: each.name)]
+        for _ in self.storage.at_once(self.storage.delete, paths):
+            pass
+        self.tables.forget(self.path)
+
     def record(self, version: int) -> VersionRecord:
         """TableVersionNotFound."""
         from irc_bridge.lance_store.manifests import VERSIONS
@@ -59,16 +75,17 @@ class Files:
         self._open: OrderedDict[Any, TableFiles] = OrderedDict()
 
     def of(self, location: str, options: Mapping[str, str]) -> TableFiles:
-        root, _, name = location.rstrip("/").rpartition("/")
+        place = _place(location)
+        root, _, name = place.rpartition("/")
         if not root or root.endswith("/") or not name:
-            raise InvalidInput(f"A table cannot lie at {location}: it needs a folder above it")
+            raise InvalidInput(f"The location {location} cannot be that of a table: it needs a folder above it")
         key = (root, frozenset(options.items()))
         with self._lock:
             opened = self._open.pop(key, None) or _open(root, options)
             self._open[key] = opened
             while len(self._open) > _KEPT:
                 self._open.popitem(last=False)
-        path = opened.storage.path_of(location)
+        path = opened.storage.path_of(place)
         assert path is not None, location
         return TableFiles(opened.storage, opened.tables, opened.versions, path)
 
@@ -92,11 +109,21 @@ def below(root: str, path: str) -> str:
     return file_uri(inside + path) if scheme_of(root) == LOCAL else inside + encoded(path)
 
 
-def place(location: str) -> str:
-    """The same for all ways to write a location."""
-    from irc_bridge.lance_store.locations import LOCAL, file_uri, local_path, scheme_of
+def is_local(location: str) -> bool:
+    from irc_bridge.lance_store.locations import LOCAL, scheme_of
 
-    return file_uri(local_path(location)) if scheme_of(location) == LOCAL else location.rstrip("/")
+    return scheme_of(location) == LOCAL
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whichever way they are written."""
+    return _place(one) == _place(other)
+
+
+def _place(location: str) -> str:
+    from irc_bridge.lance_store.locations import file_uri, local_path
+
+    return file_uri(local_path(location)) if is_local(location) else location.rstrip("/")
 
 
 def from_store_root(location: str) -> str:

@@ -1,0 +1,53 @@
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from irc_bridge.backends.upstream.catalog import UpstreamCatalog
+
+__all__ = ["open_upstream"]
+
+
+def open_upstream(
+    uri: str,
+    *,
+    warehouse: str | None,
+    prefix: str | None,
+    token: str | None,
+    credential: str | None,
+    pass_through: bool,
+    oauth2_server_uri: str | None,
+    scope: str,
+    headers: Mapping[str, str],
+    connect_timeout: float,
+    read_timeout: float,
+    root: str | None,
+    storage_options: Mapping[str, str],
+) -> "UpstreamCatalog":
+    """Another IRC server. Opening it asks nothing of it."""
+    # late, because Lance and HTTP libraries take a while to import
+    from irc_bridge.backends.upstream.catalog import UpstreamCatalog
+    from irc_bridge.backends.upstream.files import Files
+    from irc_bridge.backends.upstream.identities import Identities
+    from irc_bridge.backends.upstream.tables import Tables
+    from irc_bridge.irc_client.auth import Auth
+    from irc_bridge.irc_client.connection import Connection
+    from irc_bridge.irc_client.opening import auth_of
+    from irc_bridge.irc_client.pool import Pool
+    from irc_bridge.irc_client.relay import Relay
+    from irc_bridge.irc_client.server import Config, IrcServer
+
+    pool, files = Pool(connect_timeout, read_timeout), Files()
+
+    def tables(auth: Auth) -> Tables:
+        server = IrcServer(Connection(uri, pool, auth, headers), warehouse, prefix)
+        return Tables(server, files, storage_options, root, knows_lance=False)
+
+    auth = auth_of(pool, uri, token, credential, oauth2_server_uri, scope)
+    own = tables(auth)
+    clients = Identities(tables) if pass_through else None
+
+    def config(authorization: str | None) -> Config:
+        return (clients.tables(authorization) if clients else own).server.config
+
+    relay = Relay(uri, None if pass_through else auth, headers, config, connect_timeout, read_timeout)
+    return UpstreamCatalog(own, relay, warehouse, root, clients.tables if clients else None)

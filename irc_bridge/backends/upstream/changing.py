@@ -1,0 +1,74 @@
+"""Properties are the server's own. Those that hand a table over to the catalog say which version it is at."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from irc_bridge.backends.upstream.loading import Found
+from irc_bridge.backends.upstream.making import Attempt
+from irc_bridge.backends.upstream.tables import Tables
+from irc_bridge.catalog.models import COMMITS, Commit, Levels, managed_by
+from irc_bridge.errors import BridgeError
+from irc_bridge.irc_client.lance_tables import (
+    MAIN,
+    TABLE_TYPE,
+    Json,
+    LanceTable,
+    change,
+    next_version,
+    on_version,
+    set_ref,
+)
+
+_REMEMBERED = 32
+
+
+def remembered(identities: str, identity: str) -> str:
+    return " ".join([*identities.split()[1 - _REMEMBERED :], identity])
+
+
+def property_updates(table: LanceTable, commit: Commit, identity: str) -> tuple[Json, ...]:
+    """None where nothing changes."""
+    given = {key: each for key, each in commit.set_properties.items() if table.properties.get(key) != each}
+    removed = sorted(key for key in commit.remove_properties - {TABLE_TYPE} if key in table.properties)
+    if not given and not removed:
+        return ()
+    given[COMMITS] = remembered(table.properties.get(COMMITS, ""), identity)
+    setting = {"action": "set-properties", "updates": given}
+    return (setting, {"action": "remove-properties", "removals": removed}) if removed else (setting,)
+
+
+def hands_over(table: LanceTable, commit: Commit) -> bool:
+    """Whether the storage decided about versions until now, and the catalog does from now on."""
+    return not table.by_catalog and managed_by(commit.set_properties) == "impl"
+
+
+def properties_attempt(
+    tables: Tables, found: Found, commit: Commit, updates: Iterable[Json], identity: str
+) -> Attempt:
+    if hands_over(found.table, commit):
+        body = _at_newest(tables.load(found.name, "all"), found, updates)
+    else:
+        body = change(found.table, [on_version(MAIN, found.table.current)], *updates)
+    return Attempt(found.name, found.table, found.files, body, identity=identity)
+
+
+def adopt_late(tables: Tables, find: Callable[[Levels], Found], name: Levels) -> None:
+    """A version that a writer made by its file while the catalog took over. Another who did the same, or went on
+    from there, is as good."""
+    with suppress(BridgeError):
+        found = find(name)
+        while found.table.by_catalog and (found.files.newest() or 0) > (found.table.current or 0):
+            tables.commit(name, found.table, _at_newest(found.table, found, ()))
+            found = find(name)
+
+
+def _at_newest(table: LanceTable, found: Found, updates: Iterable[Json]) -> Json:
+    """`table` with all snapshots that the server has."""
+    newest = found.files.newest()
+    if newest is None or newest == table.current:
+        return change(table, [on_version(MAIN, table.current)], *updates)
+    if newest in table.manifests:
+        moved = set_ref(MAIN, "branch", newest)
+        return change(table, [on_version(MAIN, table.current)], moved, *updates)
+    record = found.files.record(newest)
+    return next_version(table, newest, record.manifest_path, record.timestamp_ms, updates)

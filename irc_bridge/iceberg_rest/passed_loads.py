@@ -1,0 +1,105 @@
+"""LoadTable where another server keeps the table. An Iceberg table's answer goes on as it came; a Lance table's is
+made from it and from the table's files. The ETag of such an answer holds the other server's, so that a client's
+conditional request is one there as well."""
+
+import base64
+import binascii
+import re
+from dataclasses import replace
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from irc_bridge.catalog.passing import Answered, Headers, Passed
+from irc_bridge.iceberg_rest import lance_or_not, passed_config
+from irc_bridge.iceberg_rest.loads import EMPTY_CONFIG, known_answer
+from irc_bridge.iceberg_rest.passage import Passage
+from irc_bridge.iceberg_rest.replies import ok_bytes
+from irc_bridge.iceberg_rest.sent_on import as_it_is, from_file
+
+_IF_NONE_MATCH, _ACCEPT_ENCODING = b"if-none-match", b"accept-encoding"
+_OURS = re.compile(r'"lance-([0-9a-f]+)-([A-Za-z0-9_=-]*)"')
+
+
+class _Tag(NamedTuple):
+    text: str
+    ours: str
+    theirs: bytes
+
+
+async def load_table(passage: Passage) -> Response:
+    tags = _tags(passage.call.headers.get("if-none-match", ""))
+    headers = _readable(passage.asked.headers)
+    conditional = _with_theirs(headers, tags) if tags else headers
+    answered, sent = await passage.send(replace(passage.asked, headers=conditional))
+    if answered.status == 304 and tags:
+        for tag in tags:
+            if await _still_right(passage, sent, tag):
+                return Response(status_code=304, headers={"etag": tag.text})
+        answered, sent = await passage.send(replace(sent, headers=_without(headers, _IF_NONE_MATCH)))
+    if answered.status != 200:
+        return as_it_is(answered)
+    if answered.rest is not None:
+        content, kept = await lance_or_not.read_on(answered)
+        if content is None:
+            assert kept is not None
+            return from_file(answered, kept)
+        answered = replace(answered, content=content, rest=None)
+    return await _loaded(passage, answered, sent)
+
+
+async def _loaded(passage: Passage, answered: Answered, sent: Passed) -> Response:
+    loaded = passage.lance_result(answered)
+    if loaded is None:
+        return as_it_is(answered)
+    response = await passage.handled(await passage.levels(sent.path), loaded)
+    body = bytes(response.body)
+    if response.status_code != 200 or not body.endswith(EMPTY_CONFIG):
+        return response
+    etag = _tag(response.headers["etag"], dict(answered.headers).get(b"etag"))
+    end = passed_config.vended(loaded, passage.target.behind.passes_identity)
+    if end == EMPTY_CONFIG:
+        return ok_bytes(body, {"etag": etag or response.headers["etag"]})
+    # who vends credentials says with its own ETag how long an answer with them is good
+    headers = {"etag": etag} if etag else {}
+    return ok_bytes(body.removesuffix(EMPTY_CONFIG) + end, {**headers, "cache-control": "no-store, private"})
+
+
+async def _still_right(passage: Passage, sent: Passed, tag: _Tag) -> bool:
+    """The server behind has nothing new. Nothing is opened to see whether the storage has."""
+    known = known_answer(passage.call, await passage.levels(sent.path))
+    if known is None or known.etag.strip('"') != tag.ours:
+        return False
+    return await passage.in_thread(passage.target.behind.same_files, known.token)
+
+
+def _tag(ours: str, theirs: bytes | None) -> str | None:
+    if theirs is None:
+        return None
+    return f'"lance-{ours.strip(chr(34))}-{base64.urlsafe_b64encode(theirs).decode()}"'
+
+
+def _tags(if_none_match: str) -> list[_Tag]:
+    tags = []
+    for match in _OURS.finditer(if_none_match):
+        try:
+            tags.append(_Tag(match[0], match[1], base64.b64decode(match[2], altchars=b"-_", validate=True)))
+        except binascii.Error:
+            continue
+    return tags
+
+
+def _with_theirs(headers: Headers, tags: list[_Tag]) -> Headers:
+    return [*_without(headers, _IF_NONE_MATCH), (_IF_NONE_MATCH, b", ".join(tag.theirs for tag in tags))]
+
+
+def _readable(headers: Headers) -> Headers:
+    """So that an answer can be looked into, of the ways to compress it gzip is left."""
+    return [
+        (name, b"gzip" if b"gzip" in value else b"identity") if name == _ACCEPT_ENCODING else (name, value)
+        for name, value in headers
+    ]
+
+
+def _without(headers: Headers, unwanted: bytes) -> Headers:
+    return [each for each in headers if each[0] != unwanted]

@@ -1,0 +1,64 @@
+"""What another server answered, sent on to the client as it came."""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import IO
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from irc_bridge.catalog.passing import Answered, Headers
+from irc_bridge.errors import BridgeError
+
+log = logging.getLogger(__name__)
+
+_PIECE = 256 * 1024
+
+
+def as_it_is(answered: Answered) -> Response:
+    if answered.rest is not None:
+        return _Streamed(answered.status, answered.headers, _joined(answered.content, answered.rest))
+    response = Response(answered.content, answered.status)
+    if answered.status in (204, 304) or answered.status < 200:
+        response.raw_headers = list(answered.headers)
+    else:
+        response.raw_headers = [*answered.headers, (b"content-length", b"%d" % len(answered.content))]
+    return response
+
+
+def from_file(answered: Answered, kept: IO[bytes]) -> Response:
+    return _Streamed(answered.status, answered.headers, _pieces(kept))
+
+
+class _Streamed(Response):
+    def __init__(self, status: int, headers: Headers, chunks: AsyncGenerator[bytes, None]) -> None:
+        self.status_code = status
+        self.raw_headers = list(headers)
+        self.background = None
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with aclosing(self._chunks) as chunks:
+                async for chunk in chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except BridgeError as error:
+            # without its end the client sees that the body is not whole
+            log.warning("%s: the answer breaks off: %s", scope.get("request_id"), error.message)
+            return
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _joined(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(rest) as chunks:
+        yield first
+        async for chunk in chunks:
+            yield chunk
+
+
+async def _pieces(kept: IO[bytes]) -> AsyncGenerator[bytes, None]:
+    with kept:
+        while piece := kept.read(_PIECE):
+            yield piece
