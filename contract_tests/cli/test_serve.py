@@ -130,6 +130,17 @@ def test_others_reach_a_server_only_with_a_token_or_insecure(start: Start) -> No
     assert "0123456789" not in closed.text()
 
 
+def test_an_answer_arrives_in_one_piece(start: Start) -> None:
+    """Whose head comes alone wakes its client twice."""
+    parts = urlsplit(start().url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), 30) as connection:
+        for _ in range(50):
+            connection.sendall(b"GET /v1/config HTTP/1.1\r\nHost: bridge\r\n\r\n")
+            head, _, body = connection.recv(1 << 20).partition(b"\r\n\r\n")
+            assert b"content-length: %d" % len(body) in head.lower()
+            assert body
+
+
 def test_the_limit_of_a_body_is_a_setting(start: Start) -> None:
     server = start("[server]\nmax_body_bytes = 10\n")
     answer = requests.post(f"{server.url}/v1/main/namespaces", json={"namespace": ["too long"]}, timeout=30)

@@ -16,6 +16,7 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.cli.backends import open_warehouses
+from irc_bridge.cli.joined_writes import JoinedWrites
 from irc_bridge.cli.logs import LOG_CONFIG, leave_out_what_no_line_shows
 from irc_bridge.errors import InvalidInput, ServiceUnavailable
 from irc_bridge.server import create_app
@@ -88,6 +89,7 @@ def _config(settings: Settings, factory: Callable[[], Starlette]) -> uvicorn.Con
         factory,
         factory=True,
         workers=settings.server.workers,
+        http=JoinedWrites,
         ws="none",
         access_log=False,
         log_config=LOG_CONFIG,
