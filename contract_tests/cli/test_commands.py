@@ -91,6 +91,18 @@ def test_connect_names_a_token_and_never_prints_it(run: Run, engine: str, output
     assert "oken" not in run("connect", engine, "--output", output).stdout
 
 
+def test_connect_knows_that_another_server_is_behind(run: Run, tmp_path: Path) -> None:
+    """There Iceberg tables are listed too, none lies at the root, and the token may be that server's."""
+    irc = '[warehouses.lake]\nbackend = "irc"\nuri = "http://127.0.0.1:1"\n'
+    (tmp_path / "irc-bridge.toml").write_text(irc)
+    assert "IRC_BRIDGE_TOKEN" not in run("connect", "pyiceberg").stdout
+    (tmp_path / "irc-bridge.toml").write_text(f'{irc}auth = "passthrough"\n')
+    assert "IRC_BRIDGE_TOKEN" in run("connect", "pyiceberg").stdout
+    pylance = run("connect", "pylance").stdout
+    assert "include_declared=False" in pylance and 'table_id=["namespace", "name"]' in pylance
+    assert "open_table(name, namespace_path=" in run("connect", "lancedb").stdout
+
+
 def test_connect_spark_is_a_command_for_the_same_values(run: Run) -> None:
     command = run("connect", "spark").stdout
     values = json.loads(run("connect", "spark", "--output", "json").stdout)

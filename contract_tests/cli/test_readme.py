@@ -8,7 +8,7 @@ import pytest
 
 from contract_tests.cli.conftest import Demo, Run
 from contract_tests.worlds.bridge import Server
-from irc_bridge.settings import DirWarehouse, ServerSettings, load_settings
+from irc_bridge.settings import DirWarehouse, IrcWarehouse, ServerSettings, load_settings
 
 PROJECT = Path(__file__).parents[2]
 README = (PROJECT / "README.md").read_text("utf-8")
@@ -51,12 +51,15 @@ def test_the_session_prints_what_its_comments_say(demo: Demo) -> None:
     assert "pyarrow.Table" in done.stdout
 
 
-def test_the_settings_file_of_the_readme_is_one(tmp_path: Path) -> None:
-    (text,) = blocks("toml")
-    (tmp_path / "x.toml").write_text(text)
-    settings = load_settings(tmp_path / "x.toml", {}, {})
-    assert settings.server.port == 8282
-    assert settings.warehouses["main"].storage == {"region": "us-west-2"}
+def test_the_settings_files_of_the_readme_are_such(tmp_path: Path) -> None:
+    both = []
+    for text in blocks("toml"):
+        (tmp_path / "x.toml").write_text(text)
+        both.append(load_settings(tmp_path / "x.toml", {}, {}))
+    folder, lake = both
+    assert folder.server.port == 8282
+    assert folder.warehouses["main"].storage == lake.warehouses["lake"].storage == {"region": "us-west-2"}
+    assert isinstance(lake.warehouses["lake"], IrcWarehouse)
 
 
 def test_the_variables_of_the_readme_are_settings() -> None:
@@ -69,9 +72,14 @@ def test_the_table_of_settings_is_complete() -> None:
     rows = dict(re.findall(r"^\| `([a-zA-Z_.]+)` \| (.*?) \|", README, re.MULTILINE))
     fields = {f"server.{name}": field for name, field in ServerSettings.model_fields.items()}
     fields |= {f"warehouses.NAME.{name}": field for name, field in DirWarehouse.model_fields.items()}
-    storage = fields.pop("warehouses.NAME.storage")
-    assert rows.pop("warehouses.NAME.storage.KEY") == "none"
-    assert storage.default == {}
+    fields |= {
+        name: field
+        for name, field in IrcWarehouse.model_fields.items()
+        if name == "root" or name not in DirWarehouse.model_fields
+    }
+    for table, key in (("warehouses.NAME.storage", ".KEY"), ("headers", ".NAME")):
+        assert fields.pop(table).default == {}
+        assert rows.pop(table + key) == "none"
     wanted = {}
     for key, field in fields.items():
         default = str(field.default).lower() if isinstance(field.default, bool) else field.default

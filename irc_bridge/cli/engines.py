@@ -18,6 +18,8 @@ class Connection:
     uri: str
     warehouse: str
     has_token: bool
+    beside_iceberg: bool = False
+    """Whether Iceberg tables are listed as well, and all tables lie in namespaces."""
 
 
 class Snippet(NamedTuple):
@@ -106,33 +108,37 @@ def duckdb(connection: Connection) -> Snippet:
 
 
 def pylance(connection: Connection) -> Snippet:
+    only_lance = "include_declared=False" if connection.beside_iceberg else ""
+    name = '["namespace", "name"]' if connection.beside_iceberg else '["name"]'
     text = f"""\
 {_import_os(connection)}import lance
 from lance_namespace import ListTablesRequest, connect
 
 namespace = connect("rest", {_in_python(connection)})
-tables = namespace.list_all_tables(ListTablesRequest()).tables
+tables = namespace.list_all_tables(ListTablesRequest({only_lance})).tables
 print(tables)
 for name in tables[:1]:
     table = lance.dataset(namespace_client=namespace, table_id=name.split("$"))
     print(table.schema)
     print(table.count_rows())
-# To write: lance.write_dataset(rows, namespace_client=namespace, table_id=["name"])"""
+# To write: lance.write_dataset(rows, namespace_client=namespace, table_id={name})"""
     return Snippet(text, _lance_values(connection))
 
 
 def lancedb(connection: Connection) -> Snippet:
+    place = 'namespace_path=["namespace"]' if connection.beside_iceberg else ""
+    also = f", {place}" if place else ""
     text = f"""\
 {_import_os(connection)}import lancedb
 
 db = lancedb.connect_namespace("rest", {_in_python(connection)})
-tables = db.list_tables().tables
+tables = db.list_tables({place}).tables
 print(tables)
 for name in tables[:1]:
-    table = db.open_table(name)
+    table = db.open_table(name{also})
     print(table.schema)
     print(table.count_rows())
-# To write: db.create_table("name", rows)"""
+# To write: db.create_table("name", rows{also})"""
     return Snippet(text, _lance_values(connection))
 
 
