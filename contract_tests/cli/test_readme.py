@@ -69,7 +69,7 @@ def test_the_variables_of_the_readme_are_settings() -> None:
 
 
 def test_the_table_of_settings_is_complete() -> None:
-    rows = dict(re.findall(r"^\| `([a-zA-Z_.]+)` \| (.*?) \|", README, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([a-zA-Z0-9_.]+)` \| (.*?) \|", README, re.MULTILINE))
     fields = {f"server.{name}": field for name, field in ServerSettings.model_fields.items()}
     fields |= {f"warehouses.NAME.{name}": field for name, field in DirWarehouse.model_fields.items()}
     fields |= {
