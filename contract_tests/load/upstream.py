@@ -12,7 +12,7 @@ import requests
 
 from contract_tests.load import peers
 from contract_tests.load.freshness import opened_meanwhile
-from contract_tests.load.generator import Target
+from contract_tests.load.generator import Target, measure
 from contract_tests.load.report import Line, adds_at_most, at_least, beside, counted, left_out, rates
 from contract_tests.load.speed import table_url
 from contract_tests.upstream.faulty import Received, Reply, Wire, faulty_upstream, written
@@ -20,7 +20,7 @@ from contract_tests.upstream.replies import answer
 from contract_tests.worlds.bridge import DUMMY_SCHEMA
 from contract_tests.worlds.java import CannotRun
 
-PASSES = 2_000
+CONNECTIONS, SECONDS, PASSES = 8, 3, 500
 LOADS = 5
 TABLE = "lance_wide"
 PLAIN = {"Accept-Encoding": "identity"}
@@ -48,13 +48,13 @@ def _passes(bridge: peers.Bridge, straight: Target, folder: Path) -> Iterator[Li
     found = rates(targets, connections=1)
     what = "LoadTable of an Iceberg table through / straight"
     yield adds_at_most(f"{what}, p50", found["through"].p50_ms, found["straight"].p50_ms, 1.5)
-    found = rates(targets, connections=8)
+    found = rates(targets, CONNECTIONS)
     yield at_least(f"{what}, 8 connections", found["through"].per_second, found["straight"].per_second, 0.6)
-    yield _cpu("CPU of the bridge for one of them", _cpu_of(bridge.pid, lambda: _get(through.url)))
+    yield _cpu("CPU of the bridge for one of them", _cpu_of(bridge.pid, lambda: _passed(through)))
     with peers.fixed_bytes(requests.get(straight.url, headers=PLAIN, timeout=60), folder) as fixed:
-        yield _cpu("of it its web server (the same bytes, fixed)", _cpu_of(fixed.pid, lambda: _get(fixed.url)))
-    here = psutil.Process().pid
-    client = _cpu_of(here, lambda: asyncio.run(_get_by_aiohttp(straight.url)))
+        answered = Target(fixed.url)
+        yield _cpu("of it its web server (the same bytes, fixed)", _cpu_of(fixed.pid, lambda: _passed(answered)))
+    client = _cpu_of(psutil.Process().pid, lambda: asyncio.run(_asked_by_aiohttp(straight.url)))
     yield _cpu("of it its client (the same GET by aiohttp)", client)
 
 
@@ -62,27 +62,28 @@ def _cpu(what: str, milliseconds: float) -> Line:
     return Line(what, f"{milliseconds:.3f} ms", target="none")
 
 
-def _cpu_of(pid: int, passes: Callable[[], None]) -> float:
-    """Milliseconds that a process spends on each of PASSES requests."""
-    passes()
+def _cpu_of(pid: int, ask: Callable[[], float]) -> float:
+    """Milliseconds that a process spends on a request. `ask` tells how many there were."""
+    ask()
     before = psutil.Process(pid).cpu_times()
-    passes()
+    count = ask()
     after = psutil.Process(pid).cpu_times()
-    return (after.user + after.system - before.user - before.system) / PASSES * 1e3
+    return (after.user + after.system - before.user - before.system) / count * 1e3
 
 
-def _get(url: str) -> None:
-    with requests.Session() as session:
-        session.headers.update(PLAIN)
-        for _ in range(PASSES):
-            session.get(url, timeout=60).raise_for_status()
+def _passed(target: Target) -> float:
+    return measure(target, CONNECTIONS, SECONDS).per_second * SECONDS
 
 
-async def _get_by_aiohttp(url: str) -> None:
-    async with aiohttp.ClientSession(headers=PLAIN) as session:
+async def _asked_by_aiohttp(url: str) -> int:
+    async def ask(session: aiohttp.ClientSession) -> None:
         for _ in range(PASSES):
             async with session.get(url) as answered:
                 assert await answered.read()
+
+    async with aiohttp.ClientSession(headers=PLAIN) as session:
+        await asyncio.gather(*(ask(session) for _ in range(CONNECTIONS)))
+    return CONNECTIONS * PASSES
 
 
 def _lance_table(bridge: peers.Bridge, behind: str, root: Path) -> Iterator[Line]:
