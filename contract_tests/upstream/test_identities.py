@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 import requests
 
 from contract_tests.upstream.faulty import Received, Reply, Upstream, faulty_upstream
-from contract_tests.upstream.iceberg import loaded
+from contract_tests.upstream.iceberg import load_result, loaded
 from contract_tests.upstream.replies import JSON, answer, error
 from contract_tests.worlds.bridge import Server
 from contract_tests.worlds.upstream import bridge_over
@@ -104,6 +106,28 @@ def test_the_lance_protocol_speaks_for_its_client(passing: tuple[Upstream, Serve
         )
         assert answered.status_code == status, answered.text
     assert authorizations(upstream) == {"Bearer hers", "Bearer nobody's"}
+
+
+def test_a_commit_to_a_lance_table_is_the_client_s(tmp_path: Path) -> None:
+    """From the look that tells what it is to the answer."""
+    folder = tmp_path / "t.lance"
+    lance.write_dataset(pa.table({"id": [1]}), folder)
+    properties = {"table_type": "lance"}
+    result = load_result(location=folder.as_uri(), properties=properties, snapshots=[], refs={})
+
+    def reply(received: Received) -> Reply:
+        return answer(body=CONFIG if received.path == "/v1/config" else result)
+
+    with (
+        faulty_upstream(reply) as upstream,
+        bridge_over(upstream.url, tmp_path, 'auth = "passthrough"\n') as server,
+    ):
+        body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+        hers = {"Authorization": "Bearer hers"}
+        answered = requests.post(server.url + TABLE, json=body, headers=hers, timeout=30)
+        assert answered.status_code == 200, answered.text
+        assert [each.method for each in upstream.requests if each.path != "/v1/config"][:2] == ["GET", "POST"]
+        assert authorizations(upstream) == {"Bearer hers"}
 
 
 def test_a_crowd_is_never_taken_for_one_another(tmp_path: Path) -> None:

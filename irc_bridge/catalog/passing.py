@@ -78,8 +78,8 @@ class CanPass(CanActForClients, CanCommitBeside, Protocol):
     def passes_identity(self) -> bool:
         """Whether the other server hears who the client is. If not, it hears who the bridge is."""
 
-    def knowing(self, table: Levels, loaded: Mapping[str, Any]) -> Catalog:
-        """The same catalog, which takes this LoadTableResult of the other server for the table's present state."""
+    def knowing(self, table: Levels, loaded: Mapping[str, Any], authorization: str | None) -> Catalog:
+        """As `acting_for`; it takes this LoadTableResult of the other server for the table's present state."""
 
     def same_files(self, token: Hashable) -> bool:
         """Whether a table's storage says what it said when `load_table` gave out the token. Asks no server."""

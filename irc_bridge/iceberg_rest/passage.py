@@ -80,9 +80,7 @@ class Passage:
     def about(self, table: Levels, loaded: lance_or_not.Json | None) -> None:
         self.call.table = Identifier(table[:-1], table[-1], table)
         if loaded is not None:
-            catalog = self.target.behind.acting_for(self.authorization)
-            assert isinstance(catalog, CanPass)
-            self.call.catalog = catalog.knowing(table, loaded)
+            self.call.catalog = self.target.behind.knowing(table, loaded, self.authorization)
 
     async def levels(self, path: bytes) -> Levels:
         """The table that a raw path leads to."""

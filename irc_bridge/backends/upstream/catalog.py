@@ -69,8 +69,9 @@ class UpstreamCatalog(NewTables):
     def acting_for(self, authorization: str | None) -> Catalog:
         return self if self._tables_of is None else self._over(self._tables_of(authorization))
 
-    def knowing(self, table: Levels, loaded: Mapping[str, Any]) -> Catalog:
-        return self._over(self._tables.told(table, loaded))
+    def knowing(self, table: Levels, loaded: Mapping[str, Any], authorization: str | None) -> Catalog:
+        tables = self._tables if self._tables_of is None else self._tables_of(authorization)
+        return self._over(tables.told(table, loaded))
 
     def same_files(self, token: Hashable) -> bool:
         return loading.same_files(token)
