@@ -29,7 +29,7 @@ IN_UPSTREAM = [
 """What is held against a bridge before another server too. Names, namespaces, pages, errors are that server's."""
 
 
-ON_NESSIE = ["commit_races", "managed_by", "metadata", "rename", "tables", "tags", "version_commits"]
+ON_NESSIE = ["managed_by", "metadata", "rename", "tables", "tags", "version_commits"]
 """What is held against a second one."""
 
 

@@ -29,7 +29,7 @@ from contract_tests.upstream.replies import (
 )
 from contract_tests.worlds.upstream import bridge_over
 
-SETTINGS = "connect_timeout = 1\nread_timeout = 1\n"
+SETTINGS = "connect_timeout = 0.5\nread_timeout = 0.5\n"
 TABLE = "/namespaces/ns/tables/t"
 UNKNOWN = "CommitStateUnknownException"
 
