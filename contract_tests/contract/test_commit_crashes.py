@@ -249,7 +249,7 @@ def assert_all_there(lake: Lake, client: Client, writers: list[Writer]) -> None:
 @_worlds(COMPATIBLE, VERSIONS[1], S3_WORLDS[0], IRC)
 def test_killed_at_each_step(lake: Lake) -> None:
     writers, reader = prepare(lake), Reader()
-    for allowed in range(8 if lake.world.on_s3 or lake.is_upstream else 16):
+    for allowed in range(4 if lake.is_upstream else 8 if lake.world.on_s3 else 16):
         with lake.dying(allowed) as server:
             until_it_dies(lake, server, writers, reader)
             assert server.process.returncode == -signal.SIGKILL

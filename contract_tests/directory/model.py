@@ -202,9 +202,11 @@ class Model:
         if not files.versions:
             kept = changed(waiting, removals, updates)
         else:
-            kept = {}
-            metadata = changed({**waiting, **files.metadata}, removals, updates)
-            if metadata != files.metadata:
+            shown = {**waiting, **files.metadata}
+            metadata = changed(shown, removals, updates)
+            # who changes nothing makes no version, and what waits for one waits on
+            kept = waiting if metadata == shown else {}
+            if metadata not in (shown, files.metadata):
                 files.add(metadata)
                 self.made_by_row(table, files.latest)
         if table in self.rows:
