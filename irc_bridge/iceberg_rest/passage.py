@@ -1,9 +1,8 @@
 """One request on its way to the server behind a warehouse."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from anyio import to_thread
 from starlette.responses import Response
 
 from irc_bridge import names, wire
@@ -89,9 +88,6 @@ class Passage:
         separator = await self.target.behind.upstream.separator(self.authorization)
         namespace = names.decode(words[at + 1]).replace(separator, names.SEPARATOR)
         return (*names.split(namespace), names.decode(words[at + 3]))
-
-    async def in_thread(self, ask: Callable[[Hashable], bool], what: Hashable) -> bool:
-        return await to_thread.run_sync(ask, what)
 
 
 def _decoded(asked: Passed) -> Iterator[Passed]:

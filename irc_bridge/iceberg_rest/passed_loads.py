@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
+from anyio import to_thread
 from starlette.responses import Response
 
 from irc_bridge.catalog.passing import Answered, Headers, Passed
@@ -70,7 +71,7 @@ async def _still_right(passage: Passage, sent: Passed, tag: _Tag) -> bool:
     known = known_answer(passage.call, await passage.levels(sent.path))
     if known is None or known.etag.strip('"') != tag.ours:
         return False
-    return await passage.in_thread(passage.target.behind.same_files, known.token)
+    return await to_thread.run_sync(passage.target.behind.same_files, known.token)
 
 
 def _tag(ours: str, theirs: bytes | None) -> str | None:

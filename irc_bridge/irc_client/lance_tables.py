@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from irc_bridge.catalog.models import TABLE_TYPE, managed_by
 from irc_bridge.errors import Internal, TableNotFound
 from irc_bridge.names import dotted
 
 Json = Mapping[str, Any]
 
-TABLE_TYPE = "table_type"
-MANAGED_BY = "managed_by"
 LOCATION = "irc-bridge.location"
 """Holds the Lance root where the server insists on a location of its own."""
 MAIN = "main"
@@ -43,7 +42,7 @@ class LanceTable:
     @property
     def by_catalog(self) -> bool:
         """Whether the catalog decides about versions."""
-        return self.properties.get(MANAGED_BY, "storage").lower() == "impl"
+        return managed_by(self.properties) == "impl"
 
 
 def read_table(name: tuple[str, ...], result: Json, knows_lance: bool | None = None) -> LanceTable:

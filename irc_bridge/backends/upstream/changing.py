@@ -6,11 +6,10 @@ from contextlib import suppress
 from irc_bridge.backends.upstream.loading import Found
 from irc_bridge.backends.upstream.making import Attempt
 from irc_bridge.backends.upstream.tables import Tables
-from irc_bridge.catalog.models import COMMITS, Commit, Levels, managed_by
+from irc_bridge.catalog.models import COMMITS, TABLE_TYPE, Commit, Levels, managed_by
 from irc_bridge.errors import BridgeError
 from irc_bridge.irc_client.lance_tables import (
     MAIN,
-    TABLE_TYPE,
     Json,
     LanceTable,
     change,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.backends.upstream.finishing import finish
-from irc_bridge.catalog.models import COMMITS, TABLE_UUID, History, Levels, TableInfo, Unchanged
+from irc_bridge.catalog.models import COMMITS, TABLE_TYPE, TABLE_UUID, History, Levels, TableInfo, Unchanged
 from irc_bridge.errors import BridgeError
-from irc_bridge.irc_client.lance_tables import LOCATION, TABLE_TYPE, LanceTable
+from irc_bridge.irc_client.lance_tables import LOCATION, LanceTable
 
 if TYPE_CHECKING:
     from irc_bridge.lance_store.tables import Content

@@ -13,7 +13,7 @@ from irc_bridge.backends.upstream.storage_options import (
     lance_options,
     without_expiry,
 )
-from irc_bridge.catalog.models import Levels
+from irc_bridge.catalog.models import MANAGED_BY, Levels
 from irc_bridge.errors import (
     BridgeError,
     Internal,
@@ -26,7 +26,6 @@ from irc_bridge.errors import (
 )
 from irc_bridge.irc_client.lance_tables import (
     LOCATION,
-    MANAGED_BY,
     Json,
     LanceTable,
     change,
