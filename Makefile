@@ -4,6 +4,8 @@
 .PHONY: help demo test test-matrix lint bench system-java system-bench-tools clean
 
 PORT ?= 8181
+# Tests wait for servers and disks for much of their time: one process more than there are processors.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 1)))
 VENV := .venv
 PYTHON := $(shell for name in python3 python3.13 python3.12 python3.11; do \
     "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$name"; break; }; done)
@@ -16,7 +18,7 @@ demo: $(VENV)/.installed  ## serve three small Lance tables on 127.0.0.1:8181 (P
 
 test: $(VENV)/.installed-dev system-java  ## lint, types and every test that this machine can run
 	@$(MAKE) --no-print-directory lint
-	$(VENV)/bin/pytest -n auto --dist loadfile
+	$(VENV)/bin/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-matrix: $(VENV)-matrix/.installed system-java  ## the Spark tests with Spark 4.0 and Iceberg 1.10
 	ICEBERG_SPARK_RUNTIME=org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1 \

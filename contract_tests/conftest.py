@@ -24,13 +24,21 @@ Start = Callable[..., Server]
 IN_UPSTREAM = [
     *("caching", "commit_crashes", "commit_races", "commit_repeats", "commits", "freshness", "lance_namespace"),
     "managed_by",
-    *("metadata", "rename", "schema_commits", "switching", "tables", "tags", "version_commits"),
+    *("metadata", "mirrored", "rename", "schema_commits", "switching", "tables", "tags", "version_commits"),
 ]
 """What is held against a bridge before another server too. Names, namespaces, pages, errors are that server's."""
 
 
 ON_NESSIE = ["managed_by", "metadata", "rename", "tables", "tags", "version_commits"]
 """What is held against a second one."""
+
+
+LONG = [
+    *("test_kit", "test_spark", "test_spark_upstream", "test_managed_crashes", "test_model", "test_concurrency"),
+    *("test_commits", "test_metadata", "test_version_crashes", "test_commit_crashes", "test_freshness"),
+    *("test_version_commits", "test_caching", "test_serve", "test_s3_crashes", "test_first_versions"),
+]
+"""Files that take long. They come first, or some process is left alone with one at the end."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if not is_what_others_answer(item)]
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
     for item in items:
         if isinstance(world := params_of(item).get("world"), World):
             for marker in item.iter_markers("needs"):

@@ -130,7 +130,8 @@ def test_lists_while_others_create_and_drop(bridge: Bridge, place: Place, name: 
         with bridge.server.client() as client:
             for _ in range(8):
                 client.create_table(place, f"{name}_go{number}")
-                client.delete(table_path(place, f"{name}_go{number}"), params=PURGE)
+                dropped = client.delete(table_path(place, f"{name}_go{number}"), params=PURGE)
+                assert dropped.status_code == 204, dropped.text
 
     def look() -> int:
         looks = 0

@@ -1,0 +1,94 @@
+"""The work on one fragment: its rows as a Parquet file, its deletions as files of positions. It can be repeated:
+each time it makes new files, and only a manifest list that names them makes them count. Runs in executors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import pyarrow as pa
+
+from irc_bridge.lance_store.fragments import deleted_of, open_version, rows_of
+from irc_bridge.lance_store.mirrored import DATA
+from irc_bridge.lance_store.uploads import new_file, place_of
+from irc_bridge.mirror.conform import conform
+from irc_bridge.mirror.parquet import write_parquet
+from irc_bridge.mirror.statistics import FIELD_ID, Statistics
+
+_BATCH_BYTES = 16 * 1024 * 1024
+PATH_ID, POSITION_ID = 2147483546, 2147483545
+"""The field ids that Iceberg reserves in files of deleted positions."""
+_DELETES = pa.schema(
+    [
+        pa.field("file_path", pa.string(), nullable=False, metadata={FIELD_ID: str(PATH_ID).encode()}),
+        pa.field("pos", pa.int64(), nullable=False, metadata={FIELD_ID: str(POSITION_ID).encode()}),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a table lies."""
+
+    location: str
+    options: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """The rows that a fragment has lost at a version."""
+
+    key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    key: str
+    """Names the rows: fragments with the same key have the same Parquet file."""
+    fragment: int
+    version: int
+    """One at which the fragment can be read."""
+    schema: pa.Schema
+    columns: frozenset[int]
+    size: int
+    data: str | None = None
+    """The Parquet file, where there is one already."""
+    deletions: tuple[Deletions, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A new file."""
+
+    key: str
+    path: str
+    size: int
+    statistics: Statistics
+    data: str | None = None
+    """The Parquet file whose rows it deletes."""
+
+
+def write_piece(source: Source, piece: Piece) -> list[Written]:
+    written = [] if piece.data is not None else [_write_rows(source, piece)]
+    data = piece.data or written[0].path
+    return written + [_write_deletions(source, piece.fragment, each, data) for each in piece.deletions]
+
+
+def _write_rows(source: Source, piece: Piece) -> Written:
+    dataset = open_version(source.location, source.options, piece.version)
+    name = f"{DATA}/{piece.key}-{uuid4().hex}.parquet"
+    with new_file(source.location, source.options, name) as file:
+        batches = rows_of(dataset, piece.fragment, piece.schema.names, _BATCH_BYTES)
+        statistics = write_parquet(file.path, piece.schema, (conform(each, piece.schema) for each in batches))
+    return Written(piece.key, place_of(source.location, name), file.size, statistics)
+
+
+def _write_deletions(source: Source, fragment: int, deletions: Deletions, data: str) -> Written:
+    dataset = open_version(source.location, source.options, deletions.version)
+    positions = deleted_of(dataset, fragment)
+    rows = pa.RecordBatch.from_arrays([pa.array([data] * len(positions), pa.string()), positions], schema=_DELETES)
+    name = f"{DATA}/{deletions.key}-{uuid4().hex}-deletes.parquet"
+    with new_file(source.location, source.options, name) as file:
+        statistics = write_parquet(file.path, _DELETES, [rows])
+    statistics.lower_bounds[PATH_ID] = statistics.upper_bounds[PATH_ID] = data.encode()
+    return Written(deletions.key, place_of(source.location, name), file.size, statistics, data)
