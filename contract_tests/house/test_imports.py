@@ -24,11 +24,13 @@ BELOW = {
     "irc_client": {"errors", "names", "catalog"},
     "backends": {"errors", "names", "catalog", "lance_store", "irc_client"},
     "client": {"errors", "names", "catalog", "lance_store", "irc_client", "backends"},
+    "mirror": {"errors", "catalog", "translation", "lance_store"},
+    "pipeline": {"errors", "names", "catalog", "lance_store", "mirror"},
     "wire": {"errors", "names", "catalog"},
     "iceberg_rest": {"errors", "names", "wire", "catalog", "translation"},
     "lance_rest": {"errors", "names", "wire", "catalog"},
     "server": {"errors", "names", "settings", "catalog", "iceberg_rest", "lance_rest"},
-    "cli": {"errors", "names", "settings", "catalog", "lance_store", "backends", "server"},
+    "cli": {"errors", "names", "settings", "catalog", "lance_store", "backends", "server", "pipeline"},
 }
 """What a room may import beside itself."""
 
@@ -38,14 +40,17 @@ ONLY_IN = {
     "starlette": {"wire", "iceberg_rest", "lance_rest", "server", "cli"},
     "uvicorn": {"server", "cli"},
     "click": {"cli"},
-    "rich": {"cli"},
-    "pyiceberg": {"translation", "iceberg_rest"},
-    "pyarrow": {"translation", "lance_store", "backends", "catalog", "iceberg_rest", "lance_rest"},
+    "rich": {"cli", "pipeline"},
+    "pyiceberg": {"translation", "iceberg_rest", "mirror"},
+    "pyarrow": {
+        *("translation", "lance_store", "backends", "catalog", "iceberg_rest", "lance_rest"),
+        *("mirror", "pipeline"),
+    },
     "requests": {"irc_client"},
-    "aiohttp": {"irc_client"},
+    "httptools": {"irc_client"},
     "pyspark": {"pipeline"},
 }
-HEAVY = ["lance", "pyarrow", "pyiceberg", "starlette", "uvicorn", "obstore", "requests", "aiohttp", "pyspark"]
+HEAVY = ["lance", "pyarrow", "pyiceberg", "starlette", "uvicorn", "obstore", "requests", "pyspark"]
 
 
 def room_of(file: Path) -> str:

@@ -5,10 +5,11 @@ import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import aiohttp
 import psutil
 import requests
+import uvloop
 
 from contract_tests.load import peers
 from contract_tests.load.freshness import opened_meanwhile
@@ -19,6 +20,8 @@ from contract_tests.upstream.faulty import Received, Reply, Wire, faulty_upstrea
 from contract_tests.upstream.replies import answer
 from contract_tests.worlds.bridge import DUMMY_SCHEMA
 from contract_tests.worlds.java import CannotRun
+from irc_bridge.irc_client.connections import Connections
+from irc_bridge.irc_client.exchange import MOST_AT_ONCE
 
 CONNECTIONS, SECONDS, PASSES = 8, 3, 500
 LOADS = 5
@@ -54,8 +57,9 @@ def _passes(bridge: peers.Bridge, straight: Target, folder: Path) -> Iterator[Li
     with peers.fixed_bytes(requests.get(straight.url, headers=PLAIN, timeout=60), folder) as fixed:
         answered = Target(fixed.url)
         yield _cpu("of it its web server (the same bytes, fixed)", _cpu_of(fixed.pid, lambda: _passed(answered)))
-    client = _cpu_of(psutil.Process().pid, lambda: asyncio.run(_asked_by_aiohttp(straight.url)))
-    yield _cpu("of it its client (the same GET by aiohttp)", client)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+        client = _cpu_of(psutil.Process().pid, lambda: loop.run(_asked_by_its_client(straight)))
+    yield _cpu("of it its client (the same GET)", client)
 
 
 def _cpu(what: str, milliseconds: float) -> Line:
@@ -75,14 +79,19 @@ def _passed(target: Target) -> float:
     return measure(target, CONNECTIONS, SECONDS).per_second * SECONDS
 
 
-async def _asked_by_aiohttp(url: str) -> int:
-    async def ask(session: aiohttp.ClientSession) -> None:
-        for _ in range(PASSES):
-            async with session.get(url) as answered:
-                assert await answered.read()
+async def _asked_by_its_client(target: Target) -> int:
+    parts = urlsplit(target.url)
+    assert parts.hostname and parts.port
+    connections = Connections(parts.hostname, parts.port, None, 5, 5)
+    head = target.request()
 
-    async with aiohttp.ClientSession(headers=PLAIN) as session:
-        await asyncio.gather(*(ask(session) for _ in range(CONNECTIONS)))
+    async def ask() -> None:
+        for _ in range(PASSES):
+            exchange = await connections.ask("GET", head, b"")
+            assert await exchange.read(MOST_AT_ONCE)
+
+    await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
+    connections.close()
     return CONNECTIONS * PASSES
 
 

@@ -82,6 +82,7 @@ def test_the_server_gets_the_headers_of_the_client_and_no_other() -> None:
         (b"idempotency-key", b"0192"),
         (b"if-none-match", b'W/"a", "b"'),
         (b"x-name", "José".encode()),
+        (b"x-latin", b"Jos\xe9"),
         (b"x-twice", b"1"),
         (b"x-twice", b"2"),
         (b"connection", b"keep-alive, X-Hop"),
@@ -96,7 +97,15 @@ def test_the_server_gets_the_headers_of_the_client_and_no_other() -> None:
         (b"transfer-encoding", b"chunked"),
     ]
     _, (received,) = passed_on(in_turn(answer()), asked("POST", headers=given, body=b"{}"))
-    names = ("accept", "x-iceberg-access-delegation", "idempotency-key", "if-none-match", "x-name", "x-twice")
+    names = (
+        "accept",
+        "x-iceberg-access-delegation",
+        "idempotency-key",
+        "if-none-match",
+        "x-name",
+        "x-latin",
+        "x-twice",
+    )
     expected = [(name.decode(), each.decode("latin-1")) for name, each in given if name.decode() in names]
     sent = [each for each in received.headers if each[0] not in ("host", "content-length")]
     assert sent == expected
@@ -109,13 +118,14 @@ def test_without_headers_of_the_client_there_are_none() -> None:
     assert [name for name, _ in received.headers] == ["host"]
 
 
-def test_a_header_that_cannot_be_passed_on_is_refused_before_anything_is_sent() -> None:
+@pytest.mark.parametrize("header", [b"a\r\nx-smuggled: 1", b"a\nx-smuggled: 1", b"a\rb", b"a\0"])
+def test_a_header_that_cannot_be_passed_on_is_refused_before_anything_is_sent(header: bytes) -> None:
     with faulty_upstream(in_turn(answer())) as upstream:
 
         async def run() -> None:
             async with relay_to(upstream.url) as relay:
                 with pytest.raises(InvalidInput, match="x-user cannot be passed on"):
-                    await relay.send(asked("POST", headers=[(b"x-user", b"Jos\xe9")]))
+                    await relay.send(asked("POST", headers=[(b"x-user", header)]))
 
         asyncio.run(run())
     assert upstream.requests == []

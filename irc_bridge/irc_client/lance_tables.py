@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from irc_bridge.catalog.models import TABLE_TYPE, managed_by
+from irc_bridge.catalog.properties import LATEST_VERSION
 from irc_bridge.errors import Internal, TableNotFound
 from irc_bridge.names import dotted
 
@@ -43,6 +44,12 @@ class LanceTable:
     def by_catalog(self) -> bool:
         """Whether the catalog decides about versions."""
         return managed_by(self.properties) == "impl"
+
+    @property
+    def latest(self) -> int | None:
+        """The latest version that the server knows of. One that knows Lance may keep main on an earlier."""
+        said = self.properties.get(LATEST_VERSION, "")
+        return int(said) if self.knows_lance and said.isdigit() else self.current
 
 
 def read_table(name: tuple[str, ...], result: Json, knows_lance: bool | None = None) -> LanceTable:

@@ -1,34 +1,26 @@
 """Passes requests on to an IRC server and its answers back, byte for byte, on the event loop."""
 
 import asyncio
-import math
+import re
+import ssl
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from typing import Any
-from urllib.parse import quote, unquote
-
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ConnectionKey
-from yarl import URL
+from urllib.parse import quote, unquote, urlsplit
 
 from irc_bridge.catalog.passing import Answered, Headers, Passed
 from irc_bridge.errors import InvalidInput
 from irc_bridge.irc_client.auth import Auth
+from irc_bridge.irc_client.connections import Connections
+from irc_bridge.irc_client.exchange import MOST_AT_ONCE, Exchange, Lost
 from irc_bridge.irc_client.failures import NO_LONGER_AUTHENTICATED
-from irc_bridge.irc_client.lost_answers import CHANGES_NOTHING, LOSSES, came_to_nothing, lost
+from irc_bridge.irc_client.lost_answers import CHANGES_NOTHING, lost
 from irc_bridge.irc_client.server import Config
 from irc_bridge.irc_client.shared_calls import SharedCalls
 
 _PAUSES_S = (0.05, 0.2)
 """Before what changes nothing is tried again."""
-_LARGE = 1024 * 1024
-"""An answer up to here is whole before any of it is given out, so that one which breaks off is an honest error."""
-_KEPT_S = 15.0
-"""An idle connection is not kept for long: a change that meets its end leaves open whether it was done."""
-_LONGEST_HEADER = 64 * 1024
 _CLIENTS = 1000
 """Of so many the configuration is kept when they are passed through."""
 
@@ -38,8 +30,11 @@ _ABOUT_THE_CONNECTION = frozenset(
 _NOT_SENT = _ABOUT_THE_CONNECTION | {b"host", b"expect"}
 _NOT_RETURNED = _ABOUT_THE_CONNECTION | {b"date", b"server"}
 _WHO_ASKS = frozenset((b"authorization", b"cookie"))
-_AUTHORIZATION = "authorization"
+_AUTHORIZATION = b"authorization"
+_NO_BODY_EXPECTED = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
+_PLAIN = re.compile(rb"[\x21-\x7e]*")
+_BREAKS = re.compile(rb"[\r\n\0]")
 
 AskConfig = Callable[[str | None], Config]
 """Asks the server for its configuration, and waits; with the client's Authorization if that is passed through."""
@@ -47,7 +42,7 @@ AskConfig = Callable[[str | None], Config]
 
 @dataclass(frozen=True, slots=True)
 class _OfLoop:
-    session: aiohttp.ClientSession
+    connections: Connections
     calls: SharedCalls = field(default_factory=SharedCalls)
 
 
@@ -63,22 +58,22 @@ class Relay:
         connect_timeout: float,
         read_timeout: float,
     ) -> None:
-        self._uri = str(URL(uri).with_user(None)).rstrip("/")
+        parts = urlsplit(uri)
+        netloc = parts.netloc.rpartition("@")[2]
+        self._uri = f"{parts.scheme}://{netloc}{parts.path}".rstrip("/")
+        self._path = _target(parts.path.rstrip("/").encode())
+        self._host_line = b"host: " + netloc.encode("ascii" if netloc.isascii() else "idna")
+        tls, port = (_tls(), 443) if parts.scheme == "https" else (None, 80)
+        self._server = (parts.hostname or "", parts.port or port, tls, connect_timeout, read_timeout)
         self._auth = auth
-        self._headers = {name.lower(): value for name, value in headers.items()}
-        self._not_sent = _NOT_SENT.union(name.encode() for name in self._headers)
+        self._headers = {name.lower().encode(): value.encode() for name, value in headers.items()}
+        self._not_sent = _NOT_SENT.union(self._headers)
         self._not_returned = _NOT_RETURNED
         if auth is not None:
             self._not_sent |= _WHO_ASKS
             self._not_returned |= {b"set-cookie"}  # it would be ours
         self._ask_config = config
         self._configs: dict[str | None, Config] = {}
-        # not rounded up, so that the longer patience below never takes a connection for a lost answer
-        self._timeout = aiohttp.ClientTimeout(
-            connect=connect_timeout, sock_read=read_timeout, ceil_threshold=math.inf
-        )
-        # read_timeout is between bytes: this also bounds a body that is not taken and an answer that trickles
-        self._patience = connect_timeout + 3 * read_timeout
         self._loops: dict[asyncio.AbstractEventLoop, _OfLoop] = {}
 
     async def send(self, asked: Passed, whole: bool = False) -> Answered:
@@ -100,8 +95,11 @@ class Relay:
 
     async def close(self) -> None:
         while self._loops:
-            _, ours = self._loops.popitem()
-            await ours.session.close()
+            loop, ours = self._loops.popitem()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(ours.connections.close)
+        for _ in range(2):  # turns of the loop: the connections are told to end, and end
+            await asyncio.sleep(0)
 
     async def _config(self, authorization: str | None) -> Config:
         """What one client was told is not used for another."""
@@ -133,54 +131,47 @@ class Relay:
         while True:
             try:
                 return await self._exchanged(asked, authorization)
-            except LOSSES as error:
+            except Lost as error:
                 pause = next(pauses, None)
-                if pause is None or not came_to_nothing(error):
+                if pause is None or not error.again:
                     raise lost(asked, self._uri, error) from error
             await asyncio.sleep(pause)
 
     async def _exchanged(self, asked: Passed, authorization: str | None) -> Answered:
-        headers = self._headers_of(asked, authorization)
-        session = self._here().session
-        async with asyncio.timeout(self._patience):
-            response = await session.request(
-                asked.method, self._url(asked), headers=headers, data=_data(asked.body), allow_redirects=False
-            )
-            try:
-                content = await _beginning(response.content)
-            except BaseException:
-                response.close()
-                raise
-        rest = None if response.content.at_eof() else _Rest(response, asked, self._uri)
-        return Answered(response.status, _end_to_end(response.raw_headers, self._not_returned), content, rest)
+        head = self._head(asked, authorization)
+        exchange = await self._here().connections.ask(asked.method, head, asked.body)
+        # up to here it is whole before any of it is given out, so that one which breaks off is an honest error
+        content = await exchange.read(MOST_AT_ONCE)
+        rest = None if exchange.over else _Rest(exchange, asked, self._uri)
+        return Answered(exchange.status, _end_to_end(exchange.headers, self._not_returned), content, rest)
 
-    def _url(self, asked: Passed) -> URL:
-        target = asked.path + b"?" + asked.query if asked.query else asked.path
-        # nothing else may stand there; some clients send their UTF-8 as it is
-        text = target.decode() if target.isascii() else quote(target, safe=_ASCII)
-        return URL(self._uri + text, encoded=True)
-
-    def _headers_of(self, asked: Passed, authorization: str | None) -> list[tuple[str, str]]:
-        headers = [
-            (name.decode(), _text(name, value)) for name, value in _end_to_end(asked.headers, self._not_sent)
-        ]
-        ours = self._headers if authorization is None else {**self._headers, _AUTHORIZATION: authorization}
-        headers.extend(ours.items())
-        return headers
+    def _head(self, asked: Passed, authorization: str | None) -> bytes:
+        ours = self._headers
+        if authorization is not None:
+            ours = {**ours, _AUTHORIZATION: authorization.encode()}
+        target = self._path + _target(asked.path, asked.query)
+        lines = [b"%b %b HTTP/1.1" % (asked.method.encode(), target), self._host_line]
+        for name, value in (*_end_to_end(asked.headers, self._not_sent), *ours.items()):
+            if _BREAKS.search(value):
+                raise InvalidInput(f"The header {name.decode()} cannot be passed on: it has a line break in it")
+            lines.append(b"%b: %b" % (name, value))
+        if asked.body or asked.method not in _NO_BODY_EXPECTED:
+            lines.append(b"content-length: %d" % len(asked.body))
+        return b"\r\n".join((*lines, b"", b""))
 
     def _here(self) -> _OfLoop:
         loop = asyncio.get_running_loop()
         ours = self._loops.get(loop)
         if ours is None:
-            ours = self._loops[loop] = _OfLoop(_new_session(self._timeout))
+            ours = self._loops[loop] = _OfLoop(Connections(*self._server))
         return ours
 
 
 class _Rest(AsyncGenerator[bytes, None]):
     """No generator function: one that was never started does nothing when it is closed."""
 
-    def __init__(self, response: aiohttp.ClientResponse, asked: Passed, uri: str) -> None:
-        self._response = response
+    def __init__(self, exchange: Exchange, asked: Passed, uri: str) -> None:
+        self._exchange = exchange
         self._asked = asked
         self._uri = uri
         self._loop = asyncio.get_running_loop()
@@ -190,15 +181,10 @@ class _Rest(AsyncGenerator[bytes, None]):
         if self._closed:
             raise StopAsyncIteration
         try:
-            chunk = await self._response.content.readany()
-        except LOSSES as error:
-            await self.aclose()
+            chunk = await self._exchange.read(1)
+        except Lost as error:
             raise lost(self._asked, self._uri, error) from error
-        except BaseException:
-            await self.aclose()
-            raise
         if not chunk:
-            self._closed = True
             raise StopAsyncIteration
         return chunk
 
@@ -208,67 +194,31 @@ class _Rest(AsyncGenerator[bytes, None]):
 
     async def aclose(self) -> None:
         self._closed = True
-        self._response.close()
+        self._exchange.close()
 
     def __del__(self) -> None:
-        """For who forgets it: aiohttp would wait for a reader, without a time-out. May run in any thread."""
-        if not self._closed:
+        """For who forgets it: nobody else ends the connection. May run in any thread."""
+        if not self._exchange.over:
             with suppress(RuntimeError):  # of a loop that is closed
-                self._loop.call_soon_threadsafe(self._response.close)
+                self._loop.call_soon_threadsafe(self._exchange.close)
 
 
-class _Connector(aiohttp.TCPConnector):
-    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        if should_close and protocol.transport is not None:
-            protocol.transport.abort()  # aiohttp would first have a server take the body that it does not take
-        super()._release(key, protocol, should_close=should_close)
+def _tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
-def _new_session(timeout: aiohttp.ClientTimeout) -> aiohttp.ClientSession:
-    session = aiohttp.ClientSession(
-        # as many connections as clients wait: a queue before a slow server would hold up what it answers fast
-        connector=_Connector(limit=0, keepalive_timeout=_KEPT_S),
-        timeout=timeout,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        trust_env=False,
-        skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
-        max_line_size=_LONGEST_HEADER,
-        max_field_size=_LONGEST_HEADER,
-    )
-    # aiohttp would send what HTTP calls idempotent once more when a kept connection ends, among it DELETE: then
-    # a table that was dropped is reported missing, or one that somebody else has made since is dropped as well
-    session._retry_connection = False
-    return session
-
-
-def _text(name: bytes, value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        raise InvalidInput(f"The header {name.decode()} cannot be passed on: it is not UTF-8") from None
-
-
-def _data(body: bytes) -> bytes | BytesIO | None:
-    if len(body) > _LARGE:
-        return BytesIO(body)  # sent in pieces
-    return body or None
-
-
-async def _beginning(content: aiohttp.StreamReader) -> bytes:
-    chunks = []
-    size = 0
-    while size < _LARGE and (chunk := await content.readany()):
-        chunks.append(chunk)
-        size += len(chunk)
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+def _target(path: bytes, query: bytes = b"") -> bytes:
+    target = path + b"?" + query if query else path
+    # nothing else may stand there; some clients send their UTF-8 as it is
+    return target if _PLAIN.fullmatch(target) else quote(target, safe=_ASCII).encode()
 
 
 def _end_to_end(headers: Iterable[tuple[bytes, bytes]], dropped: frozenset[bytes]) -> Headers:
     passed: Headers = []
     named: frozenset[bytes] = frozenset()
-    for given, value in headers:
-        name = given.lower()
+    for name, value in headers:
         if name == b"connection":
             named |= {each.strip().lower() for each in value.split(b",")}
         if name not in dropped and not name.startswith(b"proxy-"):
