@@ -85,6 +85,7 @@ class ServerSettings(_Table):
 
 class _Warehouse(_Table):
     default_managed_by: Literal["storage", "impl"] = "storage"
+    mirror_lag: Literal["serve-mirrored", "serve-latest"] = "serve-mirrored"
     read_only: bool = False
     vend_credentials: bool = False
     storage: dict[str, StorageText] = Field(default={}, repr=False)

@@ -80,7 +80,7 @@ def test_what_nobody_sets_has_the_default() -> None:
     assert settings.warehouses["main"].model_dump() == {
         "backend": "dir", "root": "tables", "manifest_enabled": True, "dir_listing_enabled": True,
         "table_version_management": False, "root_namespace": "default", "default_managed_by": "storage",
-        "read_only": False,
+        "read_only": False, "mirror_lag": "serve-mirrored",
         "vend_credentials": False, "storage": {},
     }  # fmt: skip
     assert row(settings, "server.port") == (8181, "default")

@@ -10,13 +10,14 @@ from typing import Any
 
 from contract_tests.directory.opened import Directory, open_in
 
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(
     [
         "pytest",
         "contract_tests.directory.staging",
         "irc_bridge.backends.directory.manifest_catalog",
         "irc_bridge.lance_store.local_storage",
+        "contract_tests.mirror.mirroring",
     ]
 )
 
@@ -61,7 +62,7 @@ def _run(change: Change, mode: str, root: Path, allowed: int) -> None:
 
 def finishes(change: Change, mode: str, root: Path, allowed: int) -> bool:
     """False when the process was killed on the way."""
-    process = _PROCESSES.Process(target=_run, args=(change, mode, root, allowed))
+    process = PROCESSES.Process(target=_run, args=(change, mode, root, allowed))
     process.start()
     process.join()
     assert process.exitcode in (0, -signal.SIGKILL)

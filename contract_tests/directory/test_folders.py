@@ -42,7 +42,15 @@ def test_a_lance_folder_is_a_table(listing: Directory, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "leftover", [[], ["_transactions/1.txn"], ["data/x.lance"], ["_versions/"], ["_versions/5.manifest-ab12"]]
+    "leftover",
+    [
+        [],
+        ["_transactions/1.txn"],
+        ["data/x.lance"],
+        ["_versions/"],
+        ["_versions/5.manifest-ab12"],
+        ["_iceberg/data/x.parquet", "_iceberg/versions/1-0123456789abcdef.avro"],
+    ],
 )
 def test_what_an_interrupted_create_leaves_is_nothing(listing: Directory, root: Path, leftover: list[str]) -> None:
     (root / "t.lance").mkdir()

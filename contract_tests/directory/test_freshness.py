@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -24,6 +25,7 @@ from contract_tests.directory.opened import (
 )
 from irc_bridge.catalog.models import TableInfo, Unchanged
 from irc_bridge.errors import TableNotFound
+from irc_bridge.lance_store.mirrored import list_name
 
 T = ("t",)
 
@@ -45,12 +47,22 @@ def settled(catalog: Directory, root: Path) -> TableInfo:
     return info
 
 
+def mirror(dataset: lance.LanceDataset, version: int) -> Path:
+    made: Any = dataset.versions()[version - 1]["timestamp"]
+    folder = Path(dataset.uri, "_iceberg", "versions")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / list_name(Path(dataset.uri).as_uri(), version, int(made.timestamp() * 1000))
+    file.touch()
+    return file
+
+
 CHANGES: dict[str, Callable[[lance.LanceDataset], object]] = {
     "a version": lambda dataset: lance.write_dataset(rows(2), dataset, mode="append"),
     "a property": lambda dataset: dataset.update_metadata({"a": "b"}),
     "a tag": lambda dataset: dataset.tags.create("y", 2),
     "a tag moved": lambda dataset: dataset.tags.update("x", 2),
     "a tag removed": lambda dataset: dataset.tags.delete("x"),
+    "a list of manifests": lambda dataset: mirror(dataset, 1),
 }
 
 
@@ -60,11 +72,30 @@ def test_a_change_by_another_writer_shows(catalog: Directory, root: Path, settle
     assert not catalog.is_current(settled.token)
     info = catalog.load_table(T, known=settled.token)
     assert isinstance(info, TableInfo)
-    assert (info.versions, info.tags, info.properties) != (
+    assert (info.versions, info.tags, info.properties, info.mirrored) != (
         settled.versions,
         settled.tags,
         settled.properties,
+        settled.mirrored,
     )
+
+
+def test_a_list_of_manifests_that_comes_and_goes_in_a_folder_that_stays(
+    catalog: Directory, root: Path, settled: TableInfo
+) -> None:
+    """Nothing but the folder of the lists tells."""
+    lists = [mirror(lance.dataset(path_of(settled)), version) for version in (1, 2)]
+    settle(root)
+    for remove in (True, False):
+        token = load(catalog, T).token
+        assert catalog.is_current(token)
+        if remove:
+            lists[1].unlink()
+        else:
+            lists[1].touch()
+        assert not catalog.is_current(token)
+        assert sorted(load(catalog, T).mirrored) == ([1] if remove else [1, 2])
+        settle(root)
 
 
 def test_an_unchanged_table_is_not_read_again(

@@ -9,10 +9,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from contract_tests.directory.opened import Directory, append, load, new_table, path_of, versions
+from contract_tests.directory.opened import Directory, append, load, new_table, open_in, path_of, versions
 from irc_bridge.catalog.models import Field, History, TableVersion
 from irc_bridge.lance_store.history import HistoryCache, Newest
 from irc_bridge.lance_store.manifests import name_of
+from irc_bridge.lance_store.mirrored import list_name
 from irc_bridge.lance_store.storage import FileEntry
 
 T = ("t",)
@@ -58,6 +59,31 @@ def test_refs_open_the_latest_and_the_tagged_only(catalog: Directory, opened: Op
     assert sorted(opened, key=str) == [31, 7]
     opened.clear()
     assert versions(load(catalog, T, History.REFS)) == [7, 31]
+    assert opened == [31]
+
+
+def test_refs_open_the_latest_that_has_a_parquet_copy(
+    catalog: Directory, root: Path, mode: str, opened: Opened
+) -> None:
+    info = catalog.create_table(T, new_table())
+    for each in range(30):
+        append(info, each)
+    lists = Path(path_of(info), "_iceberg", "versions")
+    lists.mkdir(parents=True)
+    made = {each.version: each.timestamp_ms for each in load(catalog, T).versions}
+    for number in (3, 12):
+        (lists / list_name(info.location, number, made[number])).touch()
+    for number in (5, 20, 99):
+        (lists / list_name(info.location, number, 1)).touch()
+    (lists / "30.avro").touch()
+    assert sorted(load(catalog, T).mirrored) == [3, 12]
+    fresh = open_in(mode, root)
+    opened.clear()
+    loaded = load(fresh, T, History.REFS)
+    assert (versions(loaded), [*loaded.mirrored]) == ([12, 31], [12])
+    assert opened == [31, 20, 12]
+    opened.clear()
+    assert versions(load(catalog, T, History.REFS)) == [12, 31]
     assert opened == [31]
 
 

@@ -85,6 +85,17 @@ def test_what_is_being_written_is_not_copied(storage: Storage) -> None:
     assert content_of(storage, "u") == content_of(storage, "t") == FILES
 
 
+def test_a_parquet_copy_is_not_copied(storage: Storage) -> None:
+    """Paths in it are absolute."""
+    fill(storage, "t")
+    storage.write("t/_iceberg/data/a.parquet", b"rows")
+    storage.write("t/_iceberg/versions/1-0123456789abcdef.avro", b"list")
+    storage.write("t/data/_iceberg/b.lance", b"Lance's own")
+    assert len(storage.tree("t")) == len(FILES) + 3
+    storage.copy_tree("t", "u")
+    assert content_of(storage, "u") == {**FILES, "data/_iceberg/b.lance": b"Lance's own"}
+
+
 def test_a_copy_that_was_stopped_is_finished(storage: Storage) -> None:
     fill(storage, "t")
     storage.write("u/_versions/1.manifest", b"another's, made since")

@@ -25,7 +25,7 @@ BELOW = {
     "backends": {"errors", "names", "catalog", "lance_store", "irc_client"},
     "client": {"errors", "names", "catalog", "lance_store", "irc_client", "backends"},
     "mirror": {"errors", "catalog", "translation", "lance_store"},
-    "pipeline": {"errors", "names", "catalog", "lance_store", "mirror"},
+    "pipeline": {"errors", "names", "catalog", "translation", "lance_store", "mirror"},
     "wire": {"errors", "names", "catalog"},
     "iceberg_rest": {"errors", "names", "wire", "catalog", "translation"},
     "lance_rest": {"errors", "names", "wire", "catalog"},
@@ -41,7 +41,7 @@ ONLY_IN = {
     "uvicorn": {"server", "cli"},
     "click": {"cli"},
     "rich": {"cli", "pipeline"},
-    "pyiceberg": {"translation", "iceberg_rest", "mirror"},
+    "pyiceberg": {"translation", "iceberg_rest", "mirror", "pipeline"},
     "pyarrow": {
         *("translation", "lance_store", "backends", "catalog", "iceberg_rest", "lance_rest"),
         *("mirror", "pipeline"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from contract_tests.load import commits, folders, freshness, namespace, peers, speed, upstream, versions
+from contract_tests.load import commits, folders, freshness, mirrors, namespace, peers, speed, upstream, versions
 from contract_tests.load.generator import WRK
 from contract_tests.load.report import Line, table
 
@@ -27,6 +27,7 @@ def measured(root: Path) -> Iterator[Line]:
     yield from namespace.namespace(root)
     yield from versions.create_table_version(root)
     yield from commits.commits(root)
+    yield from mirrors.mirrors(root)
 
 
 def main() -> int:

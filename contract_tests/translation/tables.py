@@ -82,4 +82,6 @@ DECLARED = TableInfo(
 TABLES = {"vectors": VECTORS, "history": HISTORY, "declared": DECLARED}
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(table_metadata(info).model_dump_json() for info in TABLES.values()))
+    sys.stdout.write(
+        "\n".join(table_metadata(info, "serve-mirrored").model_dump_json() for info in TABLES.values())
+    )

@@ -31,7 +31,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 def sent(info: TableInfo) -> dict[str, Any]:
-    received: dict[str, Any] = json.loads(table_metadata(info).model_dump_json())
+    received: dict[str, Any] = json.loads(table_metadata(info, "serve-mirrored").model_dump_json())
     return received
 
 
@@ -82,7 +82,10 @@ def test_the_order_in_which_lance_lists_tags_and_metadata_does_not_matter() -> N
     info = replace(HISTORY, properties=properties, tags={"x": 1, "y": 2})
     other = replace(HISTORY, properties=dict(sorted(properties.items())), tags={"y": 2, "x": 1})
 
-    assert table_metadata(info).model_dump_json() == table_metadata(other).model_dump_json()
+    assert (
+        table_metadata(info, "serve-mirrored").model_dump_json()
+        == table_metadata(other, "serve-mirrored").model_dump_json()
+    )
 
 
 def test_no_metadata_file_is_named() -> None:
@@ -202,11 +205,12 @@ def test_the_uuid_that_the_bridge_gave_is_kept_and_a_foreign_one_follows_from_th
 def test_a_client_that_scans_is_told_what_to_do(schema: tuple[Field, ...], tmp_path: Path) -> None:
     info = replace(table(replace(version(7), schema=schema)), location=tmp_path.as_uri())
     file = tmp_path / "v1.metadata.json"
-    file.write_text(table_metadata(info).model_dump_json())
+    file.write_text(table_metadata(info, "serve-mirrored").model_dump_json())
     client = StaticTable.from_metadata(str(file))
 
     with pytest.raises(
-        FileNotFoundError, match=r"Lance-version-7-has-no-Parquet-copy--read-it-with-lance\.dataset"
+        FileNotFoundError,
+        match=r"Lance-version-7-has-no-Parquet-copy--run-irc-bridge-mirror-or-read-it-with-lance\.dataset",
     ):
         client.scan().to_arrow()
 
@@ -214,7 +218,7 @@ def test_a_client_that_scans_is_told_what_to_do(schema: tuple[Field, ...], tmp_p
 @pytest.mark.parametrize("name", TABLES)
 def test_pyiceberg_reads_what_was_sent(name: str, tmp_path: Path) -> None:
     file = tmp_path / "v1.metadata.json"
-    file.write_text(table_metadata(TABLES[name]).model_dump_json())
+    file.write_text(table_metadata(TABLES[name], "serve-mirrored").model_dump_json())
 
     client = StaticTable.from_metadata(str(file))
 

@@ -203,7 +203,7 @@ def test_the_next_column_gets_the_id_that_an_iceberg_client_expects(drop: bool, 
     dataset = lance.write_dataset(rows, tmp_path / "t")
     if drop:
         dataset.drop_columns(["z"])
-    expected = table_metadata(table_info(tmp_path / "t")).last_column_id + 1
+    expected = table_metadata(table_info(tmp_path / "t"), "serve-mirrored").last_column_id + 1
 
     dataset.add_columns({"new": "a + 1"})
 

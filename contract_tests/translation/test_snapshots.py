@@ -1,22 +1,24 @@
 """Lance versions and tags as Iceberg snapshots, log and refs."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from pyiceberg.table.snapshots import Snapshot
 
 from contract_tests.translation.lance_tables import alter, table_info
 from contract_tests.translation.strategies import table, table_infos, version
-from irc_bridge.catalog.models import TableInfo
+from irc_bridge.catalog.models import Field, MirrorLag, TableInfo
 from irc_bridge.translation.metadata import table_metadata
 
 
 def snapshots(info: TableInfo) -> list[Snapshot]:
-    return table_metadata(info).snapshots
+    return table_metadata(info, "serve-mirrored").snapshots
 
 
 def rows(count: int) -> pa.Table:
@@ -25,7 +27,7 @@ def rows(count: int) -> pa.Table:
 
 @given(info=table_infos())
 def test_time_never_runs_backwards(info: TableInfo) -> None:
-    metadata = table_metadata(info)
+    metadata = table_metadata(info, "serve-mirrored")
 
     times = [snapshot.timestamp_ms for snapshot in metadata.snapshots]
     assert times == sorted(times)
@@ -39,7 +41,7 @@ def test_time_never_runs_backwards(info: TableInfo) -> None:
 
 @given(info=table_infos())
 def test_a_version_is_a_snapshot_of_the_same_number(info: TableInfo) -> None:
-    metadata = table_metadata(info)
+    metadata = table_metadata(info, "serve-mirrored")
 
     numbers = [known.version for known in info.versions]
     assert [snapshot.snapshot_id for snapshot in metadata.snapshots] == numbers
@@ -50,7 +52,7 @@ def test_a_version_is_a_snapshot_of_the_same_number(info: TableInfo) -> None:
 
 @given(info=table_infos())
 def test_refs_point_to_listed_snapshots_and_main_to_the_latest(info: TableInfo) -> None:
-    metadata = table_metadata(info)
+    metadata = table_metadata(info, "serve-mirrored")
 
     listed = {snapshot.snapshot_id for snapshot in metadata.snapshots}
     assert metadata.refs["main"].snapshot_id == metadata.current_snapshot_id
@@ -129,7 +131,7 @@ def test_a_real_history(tmp_path: Path) -> None:
     dataset.create_scalar_index("a", "BTREE")
     dataset.tags.create("main", 3)
 
-    metadata = table_metadata(table_info(tmp_path / "t"))
+    metadata = table_metadata(table_info(tmp_path / "t"), "serve-mirrored")
 
     operations = [snapshot.summary.operation.value for snapshot in metadata.snapshots if snapshot.summary]
     assert operations == ["overwrite", "append", "delete", "overwrite", "replace", "replace"]
@@ -173,4 +175,67 @@ def test_a_manifest_list_is_a_path_below_the_table_that_says_what_to_do(info: Ta
         assert folder == f"{info.location}/_iceberg"
         assert re.fullmatch(r"[A-Za-z0-9._-]+\.avro", name)
         assert f"Lance-version-{snapshot.snapshot_id}-has-no-Parquet-copy" in name
-        assert "read-it-with-lance.dataset-of-pylance" in name
+        assert "run-irc-bridge-mirror-or-read-it-with-lance.dataset-of-pylance" in name
+
+
+LISTS = "file:///data/t.lance/_iceberg/versions"
+OTHER = (Field(0, "a", pa.int64(), True), Field(1, "b", pa.string(), True))
+
+
+def lagging(*mirrored: int, **properties: str) -> TableInfo:
+    """Four versions, of which the last two have a column more."""
+    versions = [version(number, 1000 * number) for number in (1, 2, 3, 4)]
+    versions[2:] = [replace(each, schema=OTHER, max_field_id=1) for each in versions[2:]]
+    lists = {number: f"{LISTS}/{number}-x.avro" for number in mirrored}
+    return replace(table(*versions, tags={"old": 1, "new": 3}, properties=properties), mirrored=lists)
+
+
+@pytest.mark.parametrize(
+    ("mirrored", "properties", "lag", "current"),
+    [
+        ((1, 2), {}, "serve-mirrored", 2),
+        ((1, 2), {"managed_by": "STORAGE"}, "serve-mirrored", 2),
+        ((4,), {}, "serve-mirrored", 4),
+        ((), {}, "serve-mirrored", 4),
+        ((1, 2), {}, "serve-latest", 4),
+        ((1, 2), {"managed_by": "impl"}, "serve-mirrored", 4),
+        ((1, 2), {"managed_by": "Impl"}, "serve-latest", 4),
+    ],
+)
+def test_which_version_is_current(
+    mirrored: tuple[int, ...], properties: dict[str, str], lag: MirrorLag, current: int
+) -> None:
+    metadata = table_metadata(lagging(*mirrored, **properties), lag)
+
+    assert metadata.current_snapshot_id == metadata.refs["main"].snapshot_id == current
+    assert [entry.snapshot_id for entry in metadata.snapshot_log] == list(range(1, current + 1))
+    assert [snapshot.snapshot_id for snapshot in metadata.snapshots] == [1, 2, 3, 4]
+    assert metadata.schema().column_names == (["a"] if current == 2 else ["a", "b"])
+    schemas = {schema.schema_id: schema.column_names for schema in metadata.schemas}
+    shown = [schemas[snapshot.schema_id] for snapshot in metadata.snapshots if snapshot.schema_id is not None]
+    assert shown == [["a"], ["a"], ["a", "b"], ["a", "b"]]
+    assert (metadata.last_sequence_number, metadata.last_updated_ms, metadata.last_column_id) == (4, 4000, 2)
+    assert {name: ref.snapshot_id for name, ref in metadata.refs.items()} == {"old": 1, "new": 3, "main": current}
+    said = [metadata.properties.get(f"irc-bridge.{name}-version") for name in ("latest", "mirrored")]
+    assert said == (["4", str(max(mirrored))] if mirrored else [None, None])
+
+
+def test_a_mirrored_version_names_its_list() -> None:
+    named = {each.snapshot_id: each.manifest_list for each in snapshots(lagging(2, 4))}
+
+    assert (named[2], named[4]) == (f"{LISTS}/2-x.avro", f"{LISTS}/4-x.avro")
+    assert all("has-no-Parquet-copy" in named[number] for number in (1, 3))
+
+
+@given(info=table_infos(), chosen=st.sets(st.integers(0, 7)))
+def test_a_log_ends_with_the_current_snapshot(info: TableInfo, chosen: set[int]) -> None:
+    """Java refuses metadata of which this, or one of the others, is not so."""
+    numbers = [known.version for known in info.versions]
+    mirrored = {numbers[each]: "list" for each in chosen if each < len(numbers)}
+
+    metadata = table_metadata(replace(info, mirrored=mirrored), "serve-mirrored")
+
+    assert metadata.current_snapshot_id == max(mirrored, default=numbers[-1])
+    assert metadata.snapshot_log[-1].snapshot_id == metadata.current_snapshot_id
+    assert metadata.last_updated_ms >= metadata.snapshot_log[-1].timestamp_ms
+    assert metadata.last_sequence_number == metadata.snapshots[-1].sequence_number == numbers[-1]

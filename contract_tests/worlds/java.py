@@ -50,15 +50,19 @@ def _version(home: Path) -> int:
 
 def jar(coordinate: str) -> Path:
     """The jar `group:name:version[:classifier]`: from the user's Maven folder, our cache or Maven Central."""
+    return artifact(coordinate, "jar")
+
+
+def artifact(coordinate: str, extension: str) -> Path:
     group, name, version, *classifier = coordinate.split(":")
-    file = "-".join([name, version, *classifier]) + ".jar"
+    file = "-".join([name, version, *classifier]) + f".{extension}"
     for kept in (Path.home() / ".m2/repository" / group.replace(".", "/") / name / version, CACHE / "jars"):
         if (kept / file).exists():
             return kept / file
-    return _fetch(group, name, version, "".join(classifier), CACHE / "jars" / file)
+    return _fetch(group, name, version, "".join(classifier), CACHE / "jars" / file, extension)
 
 
-def _fetch(group: str, name: str, version: str, classifier: str, target: Path) -> Path:
+def _fetch(group: str, name: str, version: str, classifier: str, target: Path, extension: str) -> Path:
     attribute = f" m:classifier={quoteattr(classifier)}" if classifier else ""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as work:
@@ -67,7 +71,7 @@ def _fetch(group: str, name: str, version: str, classifier: str, target: Path) -
             '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
             '<info organisation="irc-bridge" module="tests"/><dependencies>'
             f'<dependency org="{group}" name="{name}" rev="{version}" transitive="false">'
-            f'<artifact name="{name}" type="jar" ext="jar"{attribute}/></dependency>'
+            f'<artifact name="{name}" type="{extension}" ext="{extension}"{attribute}/></dependency>'
             "</dependencies></ivy-module>"
         )
         pattern = f"{work}/[artifact]-[revision](-[classifier]).[ext]"

@@ -20,6 +20,9 @@ COMMITS = "irc-bridge.commits"
 
 ManagedBy = Literal["storage", "impl"]
 
+MirrorLag = Literal["serve-mirrored", "serve-latest"]
+"""Which version is the current one of a table whose latest has no Parquet copy yet."""
+
 
 def managed_by(properties: Mapping[str, str]) -> str:
     """`storage` or `impl`, seed 004."""
@@ -80,7 +83,7 @@ class History(Enum):
     ALL = "all"
     """Every version still in storage."""
     REFS = "refs"
-    """The latest version and those that tags point to."""
+    """The latest version, the latest that has a Parquet copy, and those that tags point to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ class TableInfo:
     token: Hashable
     schema_metadata: Mapping[str, str] = field(default_factory=dict)
     """Lance's metadata of the latest schema."""
+    mirrored: Mapping[int, str] = field(default_factory=dict)
+    """Those of `versions` that `load_table` found a Parquet copy of, and the URI of its manifest list."""
 
     @property
     def latest(self) -> TableVersion | None:

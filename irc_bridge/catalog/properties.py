@@ -6,6 +6,9 @@ from irc_bridge.catalog.models import MANAGED_BY, TABLE_TYPE
 from irc_bridge.errors import InvalidInput
 
 RESERVED_PREFIX = "irc-bridge."
+LATEST_VERSION = f"{RESERVED_PREFIX}latest-version"
+MIRRORED_VERSION = f"{RESERVED_PREFIX}mirrored-version"
+"""Shown of a table with a Parquet copy: its latest version, and the latest that has one."""
 
 
 def kept(properties: Mapping[str, str]) -> dict[str, str]:

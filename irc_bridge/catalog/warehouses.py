@@ -1,7 +1,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from irc_bridge.catalog.models import MANAGED_BY, ManagedBy
+from irc_bridge.catalog.models import MANAGED_BY, ManagedBy, MirrorLag
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.errors import InvalidInput, WarehouseNotFound
 
@@ -17,6 +17,7 @@ class Warehouse:
     read_only: bool = False
     vend_credentials: bool = False
     default_managed_by: ManagedBy = "storage"
+    mirror_lag: MirrorLag = "serve-mirrored"
 
     def properties_of_new(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The properties of a table that is made with these."""

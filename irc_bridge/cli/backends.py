@@ -48,6 +48,7 @@ def _directory(name: str, settings: DirWarehouse) -> Warehouse:
         settings.read_only,
         settings.vend_credentials,
         settings.default_managed_by,
+        settings.mirror_lag,
     )
 
 
@@ -74,6 +75,7 @@ def _upstream(name: str, settings: IrcWarehouse) -> Warehouse:
         settings.read_only,
         settings.vend_credentials,
         settings.default_managed_by,
+        settings.mirror_lag,
     )
 
 

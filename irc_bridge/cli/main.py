@@ -8,8 +8,12 @@ from irc_bridge.cli.config import config
 from irc_bridge.cli.connect import connect
 from irc_bridge.cli.demo import demo
 from irc_bridge.cli.deregistered import deregistered
+from irc_bridge.cli.expire import expire
+from irc_bridge.cli.import_rows import import_rows
 from irc_bridge.cli.migrate import migrate
+from irc_bridge.cli.mirror import mirror
 from irc_bridge.cli.serve import serve
+from irc_bridge.cli.verify import verify
 from irc_bridge.errors import BridgeError
 
 
@@ -19,7 +23,7 @@ def cli() -> None:
     """Lance tables for every client of the Iceberg REST Catalog (IRC)."""
 
 
-for command in (serve, demo, connect, config, deregistered, migrate):
+for command in (serve, demo, connect, config, deregistered, migrate, import_rows, mirror, verify, expire):
     cli.add_command(command)
 
 

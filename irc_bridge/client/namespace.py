@@ -158,7 +158,7 @@ class IcebergRestNamespace(ln.LanceNamespace):
         if wanted is not None:
             self._versions.describe(asked.table, wanted)
         elif found.by_catalog or found.knows_lance:
-            version = found.current
+            version = found.latest
         elif details or asked.get("check_declared"):
             version = self._tables.files(found).newest()
         return ln.DescribeTableResponse(

@@ -109,7 +109,20 @@ class Changes:
                 f"{', '.join(map(str, sorted(gone)))}"
             )
         change = schema_change(old, self._schema)
-        return None if change == SchemaChange() else change
+        if change == SchemaChange():
+            return None
+        self._require_latest_seen()
+        return change
+
+    def _require_latest_seen(self) -> None:
+        """A client means the schema that it saw, and the latest version's is what changes."""
+        latest = self._metadata.snapshots[-1] if self._metadata.snapshots else None
+        if latest is not None and latest.schema_id != self._metadata.current_schema_id:
+            raise CommitFailed(
+                f"The table is shown as of version {self._metadata.current_snapshot_id}, because its mirror is "
+                f"behind a change of the schema: its latest version, {latest.snapshot_id}, has other columns. Run "
+                f"irc-bridge mirror first, then look at the table again"
+            )
 
     def _add_snapshot(self, update: AddSnapshotUpdate) -> None:
         if self._new_version is not None:
@@ -154,8 +167,8 @@ class Changes:
             )
         if self._main is not None and self._main != made:
             raise InvalidInput(
-                f"set-snapshot-ref: {MAIN_BRANCH} of a Lance table is its latest version, {made}, and cannot be "
-                f"{self._main}. Restore an older version with Lance"
+                f"set-snapshot-ref: {MAIN_BRANCH} follows the versions of a Lance table: it is on {made} and "
+                f"cannot be set to {self._main}. Restore an older version with Lance"
             )
 
     def _require_one_kind(self, updates: Iterable[TableUpdate]) -> None:
@@ -172,10 +185,10 @@ class Changes:
             )
 
     def _require_removable(self) -> None:
-        if self._metadata.current_snapshot_id in self._removed_versions:
-            raise InvalidInput(
-                f"remove-snapshots: {self._metadata.current_snapshot_id} is the current version and stays"
-            )
+        latest = [each.snapshot_id for each in self._metadata.snapshots[-1:]]
+        for version in (self._metadata.current_snapshot_id, *latest):
+            if version in self._removed_versions:
+                raise InvalidInput(f"remove-snapshots: {version} is the current version and stays")
         tagged = {name: ref.snapshot_id for name, ref in self._metadata.refs.items() if name != MAIN_BRANCH}
         tagged = {name: version for name, version in tagged.items() if name not in self._removed_tags}
         for name, version in {**tagged, **self._tags}.items():

@@ -21,7 +21,7 @@ from pyiceberg.table.update import (
 from starlette.responses import Response
 
 from irc_bridge import wire
-from irc_bridge.catalog.models import COMMITS, Commit, History, Levels, NewVersion, TableInfo
+from irc_bridge.catalog.models import COMMITS, Commit, History, Levels, MirrorLag, NewVersion, TableInfo
 from irc_bridge.catalog.passing import CanCommitBeside
 from irc_bridge.catalog.ports import CanCommit, CanCommitTogether, CanKeepVersions
 from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput, TableVersionNotFound
@@ -40,7 +40,7 @@ _NEED_HISTORY = (AddSchemaUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate, 
 def update_table(call: Call) -> Response:
     table, request = call.table, call.read(CommitTableRequest)
     if _creates(request):
-        return _committed(create_staged(call, table, request.updates))
+        return _committed(create_staged(call, table, request.updates), call.warehouse.mirror_lag)
     asked = _Asked(call, table, request)
     call.able(CanCommit).commit(table.in_catalog, asked.decide, asked.history)
     try:
@@ -48,7 +48,7 @@ def update_table(call: Call) -> Response:
     except BridgeError as error:
         raise CommitStateUnknown(f"The commit was made, but {table} cannot be read: {error.message}") from error
     assert isinstance(info, TableInfo)
-    return _committed(info)
+    return _committed(info, call.warehouse.mirror_lag)
 
 
 def commit_transaction(call: Call) -> Response:
@@ -110,9 +110,9 @@ def _creates(request: CommitTableRequest) -> bool:
     return any(isinstance(requirement, AssertCreate) for requirement in request.requirements)
 
 
-def _committed(info: TableInfo) -> Response:
+def _committed(info: TableInfo, lag: MirrorLag) -> Response:
     """Clients take metadata for changed where its location is another."""
-    metadata = table_metadata(info).model_dump_json().encode()
+    metadata = table_metadata(info, lag).model_dump_json().encode()
     manifest = info.latest.manifest if info.latest else f"{info.location}/.lance-reserved"
     location = json.dumps(f"{manifest}#{_digest(metadata)}").encode()
     return replies.ok_bytes(b'{"metadata-location":' + location + b',"metadata":' + metadata + b"}")
@@ -139,24 +139,25 @@ class _Asked:
 
     def decide(self, info: TableInfo) -> Commit:
         """The empty commit when it is in already."""
-        metadata = table_metadata(info)
-        failed = self._failed_requirement(metadata)
-        if failed is not None:
+        metadata = table_metadata(info, self._call.warehouse.mirror_lag)
+        try:
+            self._require(metadata)
+            commit = Changes(self.table.in_catalog, metadata).commit(self.request.updates, self._identity)
+        except CommitFailed:
             if self._is_in(info, metadata):
                 return Commit()
-            raise CommitFailed(f"Requirement failed: {failed}")
-        commit = Changes(self.table.in_catalog, metadata).commit(self.request.updates, self._identity)
+            raise
         if commit.new_version is not None:
             self._require_asserted(info, commit.new_version)
         return commit
 
-    def _failed_requirement(self, metadata: TableMetadata) -> str | None:
+    def _require(self, metadata: TableMetadata) -> None:
         for requirement in self.request.requirements:
             try:
                 requirement.validate(metadata)
             except CommitFailedException as error:
-                return str(error).removeprefix("Requirement failed: ").removeprefix("Table ")
-        return None
+                failed = str(error).removeprefix("Requirement failed: ").removeprefix("Table ")
+                raise CommitFailed(f"Requirement failed: {failed}") from error
 
     def _is_in(self, info: TableInfo, metadata: TableMetadata) -> bool:
         for update in self.request.updates:

@@ -9,14 +9,7 @@ from irc_bridge.catalog.ports import CanVendCredentials
 from irc_bridge.errors import TableNotFound
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
-
-ICEBERG_NAMES = {
-    "access_key_id": "s3.access-key-id",
-    "secret_access_key": "s3.secret-access-key",
-    "session_token": "s3.session-token",
-    "endpoint": "s3.endpoint",
-    "region": "client.region",
-}
+from irc_bridge.translation.storage_options import iceberg_options
 
 
 def vended(call: Call, table: Identifier) -> Mapping[str, str]:
@@ -45,15 +38,4 @@ def _options(call: Call, table: Identifier) -> Mapping[str, str]:
     if not isinstance(call.catalog, CanVendCredentials):
         return {}
     options = call.catalog.storage_options(table.in_catalog)
-    return {**options, **_iceberg_options(options)}
-
-
-def _iceberg_options(options: Mapping[str, str]) -> dict[str, str]:
-    named = {}
-    for key, value in options.items():
-        iceberg = ICEBERG_NAMES.get(key.lower().removeprefix("aws_"))
-        if iceberg:
-            named[iceberg] = value
-    if "s3.endpoint" in named and options.get("aws_virtual_hosted_style_request", "false") != "true":
-        named["s3.path-style-access"] = "true"
-    return named
+    return {**options, **iceberg_options(options)}

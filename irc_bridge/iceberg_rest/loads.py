@@ -8,7 +8,7 @@ from typing import cast
 from starlette.responses import Response
 
 from irc_bridge.catalog.cache import Answer
-from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
+from irc_bridge.catalog.models import History, Levels, MirrorLag, TableInfo, Unchanged
 from irc_bridge.errors import InvalidInput, TableNotFound
 from irc_bridge.iceberg_rest import credentials, replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
@@ -23,7 +23,7 @@ def load_table(call: Call) -> Response:
     key = _key(call, call.table.in_catalog, history)
     known = call.warm.answers.get(key)
     info = call.catalog.load_table(call.table.in_catalog, history, known.token if known else None)
-    answer = _answer(info, known, history)
+    answer = _answer(info, known, history, call.warehouse.mirror_lag)
     call.warm.answers.put(key, answer)
     call.warm.remember(call.asked, call.warehouse, key)
     return _vended(call, call.table, answer) or conditional(call.headers.get("if-none-match", ""), answer)
@@ -42,7 +42,7 @@ def table_exists(call: Call) -> Response:
 
 def load_result(call: Call, table: Identifier, info: TableInfo) -> Response:
     """A LoadTableResult for a table that a request just made."""
-    answer = _answer(info, None, History.ALL)
+    answer = _answer(info, None, History.ALL, call.warehouse.mirror_lag)
     return _vended(call, table, answer) or cast(Response, answer.reply)
 
 
@@ -58,11 +58,11 @@ def _history(call: Call) -> History:
         raise InvalidInput(f"snapshots must be all or refs: {value}") from None
 
 
-def _answer(info: TableInfo | Unchanged, known: Answer | None, history: History) -> Answer:
+def _answer(info: TableInfo | Unchanged, known: Answer | None, history: History, lag: MirrorLag) -> Answer:
     if isinstance(info, Unchanged):
         assert known is not None
         return replace(known, token=info.token)
-    metadata = table_metadata(info).model_dump_json().encode()
+    metadata = table_metadata(info, lag).model_dump_json().encode()
     body = b'{"metadata":' + metadata + b"," + EMPTY_CONFIG
     etag = f'"{hashlib.blake2b(history.value.encode() + body, digest_size=16).hexdigest()}"'
     return Answer(info.token, body, etag, replies.ok_bytes(body, {"etag": etag}))

@@ -43,7 +43,7 @@ def staged_metadata(call: Call, table: Identifier, new: NewTable, schema: Schema
     )
     current = Schema(*schema.fields, schema_id=1, identifier_field_ids=schema.identifier_field_ids)
     shown = {"schemas": [current], "current_schema_id": 1, "last_column_id": current.highest_field_id}
-    return table_metadata(info).model_copy(update=shown)
+    return table_metadata(info, call.warehouse.mirror_lag).model_copy(update=shown)
 
 
 def create_staged(call: Call, table: Identifier, updates: tuple[TableUpdate, ...]) -> TableInfo:

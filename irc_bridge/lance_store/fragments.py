@@ -11,6 +11,8 @@ from irc_bridge.lance_store.failures import broken, lance_errors
 
 _ROWS = 1024 * 1024
 
+Dataset = lance.LanceDataset
+
 Storage = Mapping[str, str]
 """Lance's storage options."""
 
@@ -30,20 +32,18 @@ class Fragment:
     """In bytes."""
 
 
-def open_version(location: str, options: Storage, version: int) -> lance.LanceDataset:
+def open_version(location: str, options: Storage, version: int) -> Dataset:
     """Missing, BrokenTable."""
     with lance_errors(location):
         return lance.dataset(location, version=version, storage_options=dict(options) or None)
 
 
-def fragments_of(dataset: lance.LanceDataset) -> list[Fragment]:
+def fragments_of(dataset: Dataset) -> list[Fragment]:
     with lance_errors(dataset.uri):
         return [_fragment(each.metadata.to_json()) for each in dataset.get_fragments()]
 
 
-def rows_of(
-    dataset: lance.LanceDataset, number: int, columns: Sequence[str], size: int
-) -> Iterator[pa.RecordBatch]:
+def rows_of(dataset: Dataset, number: int, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
     """All rows of a fragment in the order in which they lie, deleted ones too. Batches have about `size` bytes."""
     with lance_errors(dataset.uri):
         fragment = _found(dataset, number)
@@ -55,7 +55,18 @@ def rows_of(
         ).to_batches()
 
 
-def deleted_of(dataset: lance.LanceDataset, number: int) -> pa.Array:
+def count_of(dataset: Dataset, number: int) -> int:
+    """Deleted rows included."""
+    with lance_errors(dataset.uri):
+        return _found(dataset, number).physical_rows
+
+
+def live_rows_of(dataset: Dataset, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    with lance_errors(dataset.uri):
+        yield from _found(dataset, number).scanner(columns=list(columns)).to_batches()
+
+
+def deleted_of(dataset: Dataset, number: int) -> pa.Array:
     """The offsets of a fragment's deleted rows, in rising order."""
     import numpy as np
 
@@ -81,7 +92,7 @@ def _fragment(found: dict[str, object]) -> Fragment:
     )
 
 
-def _found(dataset: lance.LanceDataset, number: int) -> lance.LanceFragment:
+def _found(dataset: Dataset, number: int) -> lance.LanceFragment:
     fragment = dataset.get_fragment(number)
     if fragment is None:
         raise broken(dataset.uri, f"version {dataset.version} has no fragment {number}")
@@ -89,4 +100,4 @@ def _found(dataset: lance.LanceDataset, number: int) -> lance.LanceFragment:
 
 
 def _size_of(fragment: lance.LanceFragment) -> int:
-    return sum(file.file_size_bytes or 0 for file in fragment.metadata.data_files())
+    return sum(file.file_size_bytes or 0 for file in fragment.metadata.files)

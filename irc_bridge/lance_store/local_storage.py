@@ -10,6 +10,7 @@ from uuid import uuid4
 from irc_bridge.errors import Internal, PermissionDenied
 from irc_bridge.lance_store.local_trees import STAGED, copy_files, files_below
 from irc_bridge.lance_store.locations import file_uri, local_path, scheme_of
+from irc_bridge.lance_store.mirrored import LISTS
 from irc_bridge.lance_store.storage import FileAttributes, FileEntry, T
 
 TRASH = ".irc-bridge-dropped"
@@ -243,7 +244,8 @@ def _stat(absolute: str) -> _Identity:
 
 
 def _stats(absolute: str) -> tuple[_Identity, ...]:
-    return _stat(absolute), _stat(absolute + "/_versions"), _stat(absolute + "/_refs/tags")
+    folders = ("", "/_versions", "/_refs/tags", f"/{LISTS}")
+    return tuple([_stat(absolute + folder) for folder in folders])
 
 
 def _settled(stamp: tuple[_Identity, ...]) -> tuple[_Identity, ...] | None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from uuid import uuid4
 
+from irc_bridge.lance_store.mirrored import MIRROR
+
 STAGED = ".irc-bridge-staged-"
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP}
 
@@ -22,7 +24,8 @@ def files_below(folder: str) -> Iterator[str]:
 def copy_files(source: str, target: str) -> None:
     """As links where the file system has them: Lance never changes a file that it has written."""
     for name in files_below(source):
-        _copy(f"{source}/{name}", f"{target}/{name}")
+        if not name.startswith(f"{MIRROR}/"):
+            _copy(f"{source}/{name}", f"{target}/{name}")
 
 
 def _copy(source: str, target: str) -> None:

@@ -7,11 +7,13 @@ from hashlib import blake2b
 
 from irc_bridge.catalog.models import TableVersion
 from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.uploads import place_of
 
 MIRROR = "_iceberg"
 LISTS = f"{MIRROR}/versions"
 DATA = f"{MIRROR}/data"
 MANIFESTS = f"{MIRROR}/manifests"
+LOGS = f"{MIRROR}/log"
 _NAME = re.compile(r"([1-9]\d{0,18})-[0-9a-f]{16}\.avro")
 
 
@@ -41,4 +43,6 @@ class ManifestLists:
     def of(self, versions: Iterable[TableVersion]) -> dict[int, str]:
         """The URIs of those that these versions have."""
         named = {each.version: list_name(self.location, each.version, each.timestamp_ms) for each in versions}
-        return {each: f"{self.location}/{LISTS}/{name}" for each, name in named.items() if name in self.names}
+        return {
+            each: place_of(self.location, f"{LISTS}/{name}") for each, name in named.items() if name in self.names
+        }

@@ -22,6 +22,7 @@ from irc_bridge.lance_store.failures import first_line, is_panic
 from irc_bridge.lance_store.local_trees import STAGED
 from irc_bridge.lance_store.locations import encoded
 from irc_bridge.lance_store.manifests import VERSIONS, newest_of
+from irc_bridge.lance_store.mirrored import LISTS, MIRROR
 from irc_bridge.lance_store.storage import FileAttributes, FileEntry, T
 
 _OF_THE_CLIENT = {
@@ -151,8 +152,9 @@ class ObjectStorage:
             there = {each["path"] for each in self._below(target)}
 
             def copy(each: Any) -> None:
-                new = target + each["path"].removeprefix(source)
-                if new not in there:
+                name = each["path"].removeprefix(f"{source}/")
+                new = f"{target}/{name}"
+                if new not in there and not name.startswith(f"{MIRROR}/"):
                     self._copy(each, new)
 
             list(pool.map(copy, self._below(source)))
@@ -163,7 +165,7 @@ class ObjectStorage:
         return files, frozenset(listed["common_prefixes"])
 
     def table_stamp(self, path: str) -> Hashable | None:
-        folders = (path, f"{path}/{VERSIONS}", f"{path}/_refs/tags")
+        folders = (path, f"{path}/{VERSIONS}", f"{path}/_refs/tags", f"{path}/{LISTS}")
         return tuple(self.at_once(self.folder_stamp, folders))
 
     def same_folder_stamp(self, path: str, stamp: Hashable) -> bool:

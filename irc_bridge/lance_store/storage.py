@@ -81,15 +81,15 @@ class Storage(Protocol):
         """All files below a folder, in no order, with names relative to it; without what is being written."""
 
     def copy_tree(self, source: str, target: str) -> None:
-        """Gives the folder `target` the files of `tree(source)`. Can be repeated after a crash: files that the
-        target has already are left, whatever they hold."""
+        """Gives the folder `target` the files of `tree(source)`, without a Parquet copy, as paths in that are
+        absolute. Can be repeated after a crash: files that the target has already are left, whatever they hold."""
 
     def folder_stamp(self, path: str) -> Hashable | None:
         """Changes when something in the folder is added, removed or replaced; None while a change that happens
         now could go unnoticed."""
 
     def table_stamp(self, path: str) -> Hashable | None:
-        """The same for a table's versions, tags and markers."""
+        """The same for a table's versions, tags and markers, and the lists of its Parquet copy."""
 
     def same_folder_stamp(self, path: str, stamp: Hashable) -> bool: ...
 

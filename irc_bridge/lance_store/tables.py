@@ -1,7 +1,7 @@
 """Lance tables in the folders of one storage. No dataset stays open."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from irc_bridge.lance_store.manifests import (
     version_of,
     with_metadata,
 )
+from irc_bridge.lance_store.mirrored import ManifestLists
 from irc_bridge.lance_store.reshaping import Reshape, next_manifest
 from irc_bridge.lance_store.schemas import read_schema
 from irc_bridge.lance_store.storage import FileEntry, Storage
@@ -45,6 +46,8 @@ class Content:
     tags: Mapping[str, int]
     metadata: Mapping[str, str]
     schema_metadata: Mapping[str, str]
+    mirrored: Mapping[int, str] = field(default_factory=dict)
+    """The URIs of manifest lists. `read` looks for them, `read_version` does not."""
 
 
 class LanceTables:
@@ -178,34 +181,51 @@ class LanceTables:
 
     def _read(self, path: str, newest: FileEntry, history: History, only: Collection[int] | None) -> Content:
         dataset = self.open(path, _number(newest.name))
-        tags = read_tags(self._storage, path)
-        entries = self._manifests(path) if history is History.ALL else self._tagged(path, newest, tags)
-        entries = [entry for entry in entries if _number(entry.name) < dataset.version]
-        if only is not None:
-            entries = [entry for entry in entries if _number(entry.name) in only]
+        tags, lists = read_tags(self._storage, path), ManifestLists.at(self._storage, path)
+
+        def counts(number: int) -> bool:
+            return number < dataset.version and (only is None or number in only)
+
         opened: dict[FileEntry, TableVersion] = {}
-        versions = []
-        for entry in [*sorted(entries, key=lambda entry: _number(entry.name)), newest]:
+        entries = self._manifests(path) if history is History.ALL else self._named(path, newest, tags.values())
+        for entry in [*(each for each in entries if counts(_number(each.name))), newest]:
             version = self._version(path, entry, dataset)
             if version is not None:
-                versions.append(version)
                 opened[entry] = version
+        if history is History.REFS and not lists.of([opened[newest]]):
+            mirrored = self._named(path, newest, filter(counts, lists.numbers()))
+            opened |= self._first_mirrored(path, mirrored, dataset, lists, opened)
         self._cache.put(path, opened, keep_others=history is History.REFS)
+        versions = tuple(sorted(opened.values(), key=lambda version: version.version))
         present = {version.version for version in versions}
         return Content(
-            tuple(versions),
+            versions,
             {name: number for name, number in tags.items() if number in present},
             dict(dataset.metadata),
             dict(dataset.schema_metadata),
+            lists.of(versions),
         )
 
-    def _tagged(self, path: str, newest: FileEntry, tags: Mapping[str, int]) -> list[FileEntry]:
-        names = {name_of(number, like=newest.name) for number in tags.values()}
-        return [
-            FileEntry(name, identity)
-            for name in names
-            if (identity := self._storage.identity(f"{path}/{VERSIONS}/{name}")) is not None
-        ]
+    def _first_mirrored(
+        self,
+        path: str,
+        entries: Iterable[FileEntry],
+        latest: lance.LanceDataset,
+        lists: ManifestLists,
+        opened: Mapping[FileEntry, TableVersion],
+    ) -> dict[FileEntry, TableVersion]:
+        for entry in entries:
+            version = opened.get(entry) or self._version(path, entry, latest)
+            if version is not None and lists.of([version]):
+                return {entry: version}
+        return {}
+
+    def _named(self, path: str, newest: FileEntry, numbers: Iterable[int]) -> Iterator[FileEntry]:
+        """Of those versions that are there."""
+        for number in dict.fromkeys(numbers):
+            entry = self._entry(f"{path}/{VERSIONS}", name_of(number, like=newest.name))
+            if entry is not None:
+                yield entry
 
     def _version(self, path: str, entry: FileEntry, latest: lance.LanceDataset) -> TableVersion | None:
         """None when a cleanup removed it since the folder was listed."""

@@ -51,10 +51,19 @@ def new_file(location: str, options: Mapping[str, str], path: str) -> Iterator[N
             LanceFileSession(location, storage_options=dict(options) or None).upload_file(file.path, path)
 
 
+def _make(path: str) -> None:
+    """An empty file keeps others from removing its folder as empty."""
+    while True:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with suppress(FileNotFoundError):
+            open(path, "xb").close()
+            return
+
+
 @contextmanager
 def _written(file: NewFile, location: str) -> Iterator[None]:
     try:
-        os.makedirs(os.path.dirname(file.path), exist_ok=True)
+        _make(file.path)
         yield
         with open(file.path, "rb") as written:
             os.fsync(written.fileno())

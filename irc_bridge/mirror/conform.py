@@ -51,7 +51,11 @@ def _primitive(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         array = array.cast(pa.duration("us"), safe=False)
     if pa.types.is_float16(array.type):
         return pc.cast(array, wanted)
-    # what is lost by it is named in the table's properties
+    if pa.types.is_date64(array.type):
+        array = pc.floor_temporal(array.cast(pa.timestamp("ms")), unit="day")
+    elif pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        array = pc.floor_temporal(array.view(pa.timestamp("ns")), unit="microsecond")
+    # what is lost by it is named in the table's properties; a cast alone would round up what lies before 1970
     return array.cast(wanted, safe=False)
 
 

@@ -5,7 +5,10 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from irc_bridge.mirror.statistics import Statistics, leaves, statistics
+from irc_bridge.mirror.statistics import FIELD_ID, Statistics, leaves, statistics
+
+ROWS_ONLY = pa.schema([pa.field("rows_without_columns", pa.bool_(), metadata={FIELD_ID: b"2147483446"})])
+"""Of a file that only says how many rows there are. No table has a field of this id, and no file may be empty."""
 
 _GROUP_BYTES = 64 * 1024 * 1024
 

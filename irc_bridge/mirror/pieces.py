@@ -1,17 +1,19 @@
 """The work on one fragment: its rows as a Parquet file, its deletions as files of positions. It can be repeated:
 each time it makes new files, and only a manifest list that names them makes them count. Runs in executors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
 import pyarrow as pa
 
-from irc_bridge.lance_store.fragments import deleted_of, open_version, rows_of
+from irc_bridge.catalog.models import Levels, TableInfo
+from irc_bridge.catalog.ports import CanVendCredentials, Catalog
+from irc_bridge.lance_store.fragments import Dataset, count_of, deleted_of, open_version, rows_of
 from irc_bridge.lance_store.mirrored import DATA
 from irc_bridge.lance_store.uploads import new_file, place_of
 from irc_bridge.mirror.conform import conform
-from irc_bridge.mirror.parquet import write_parquet
+from irc_bridge.mirror.parquet import ROWS_ONLY, write_parquet
 from irc_bridge.mirror.statistics import FIELD_ID, Statistics
 
 _BATCH_BYTES = 16 * 1024 * 1024
@@ -31,6 +33,11 @@ class Source:
 
     location: str
     options: Mapping[str, str] = field(repr=False)
+
+
+def source_of(catalog: Catalog, table: Levels, info: TableInfo) -> Source:
+    options = catalog.storage_options(table) if isinstance(catalog, CanVendCredentials) else {}
+    return Source(info.location, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +85,16 @@ def _write_rows(source: Source, piece: Piece) -> Written:
     dataset = open_version(source.location, source.options, piece.version)
     name = f"{DATA}/{piece.key}-{uuid4().hex}.parquet"
     with new_file(source.location, source.options, name) as file:
-        batches = rows_of(dataset, piece.fragment, piece.schema.names, _BATCH_BYTES)
-        statistics = write_parquet(file.path, piece.schema, (conform(each, piece.schema) for each in batches))
+        statistics = write_parquet(file.path, piece.schema, _rows(dataset, piece))
     return Written(piece.key, place_of(source.location, name), file.size, statistics)
+
+
+def _rows(dataset: Dataset, piece: Piece) -> Iterator[pa.RecordBatch]:
+    if piece.schema == ROWS_ONLY:
+        nothing = pa.nulls(count_of(dataset, piece.fragment), pa.bool_())
+        return iter([pa.RecordBatch.from_arrays([nothing], schema=ROWS_ONLY)])
+    batches = rows_of(dataset, piece.fragment, piece.schema.names, _BATCH_BYTES)
+    return (conform(each, piece.schema) for each in batches)
 
 
 def _write_deletions(source: Source, fragment: int, deletions: Deletions, data: str) -> Written:

@@ -1,10 +1,11 @@
-"""The Parquet schema of a fragment: the Iceberg schema of its version, without fields that have no values in it."""
+"""The Parquet schema of a fragment: the Iceberg schema of its version, without what it has no values of."""
 
 from collections.abc import Iterator
 
 import pyarrow as pa
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
 
+from irc_bridge.mirror.parquet import ROWS_ONLY
 from irc_bridge.mirror.statistics import FIELD_ID
 from irc_bridge.translation.schema import ITEM_ID_STEP
 from irc_bridge.translation.types import arrow_primitive
@@ -12,7 +13,12 @@ from irc_bridge.translation.types import arrow_primitive
 
 def shape(fields: StructType, present: frozenset[int]) -> pa.Schema:
     """`present` are Lance's ids. Every field bears its Iceberg id, those inside lists and maps too."""
-    return pa.schema([_field(field) for field in _present(fields, present)])
+    kept = [*_present(fields, present)]
+    return arrow_schema(StructType(*kept)) if kept else ROWS_ONLY
+
+
+def arrow_schema(fields: StructType) -> pa.Schema:
+    return pa.schema([_field(field) for field in fields.fields])
 
 
 def _present(struct: StructType, present: frozenset[int]) -> Iterator[NestedField]:

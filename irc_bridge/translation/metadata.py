@@ -9,21 +9,22 @@ from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 from irc_bridge.catalog import models
-from irc_bridge.catalog.models import MANAGED_BY, TABLE_TYPE, TableInfo, TableVersion
-from irc_bridge.catalog.properties import RESERVED_PREFIX
+from irc_bridge.catalog.models import MANAGED_BY, TABLE_TYPE, MirrorLag, TableInfo, TableVersion
+from irc_bridge.catalog.properties import LATEST_VERSION, MIRRORED_VERSION, RESERVED_PREFIX
 from irc_bridge.translation.identity import table_uuid
 from irc_bridge.translation.schema import ITEM_ID_STEP, Translated, to_iceberg
-from irc_bridge.translation.snapshots import refs, snapshot_log, snapshots
+from irc_bridge.translation.snapshots import newest_mirrored, refs, shown, snapshot_log, snapshots
 
 CURRENT_SCHEMA_ID = 1
 OMITTED_COLUMNS = "irc-bridge.omitted-columns"
 CONVERTED_COLUMNS = "irc-bridge.converted-columns"
 
 
-def table_metadata(info: TableInfo) -> TableMetadataV2:
-    latest = info.latest
-    current = to_iceberg(latest.schema if latest else (), CURRENT_SCHEMA_ID)
-    schemas, schema_ids = _schemas(info.versions, current.schema)
+def table_metadata(info: TableInfo, lag: MirrorLag) -> TableMetadataV2:
+    latest, current = info.latest, shown(info, lag)
+    schema = current.schema if current else ()
+    translated = to_iceberg(schema, CURRENT_SCHEMA_ID)
+    schemas, schema_ids = _schemas(info.versions, schema, translated.schema)
     history = snapshots(info, schema_ids)
     return TableMetadataV2(
         location=info.location,
@@ -34,12 +35,12 @@ def table_metadata(info: TableInfo) -> TableMetadataV2:
         current_schema_id=CURRENT_SCHEMA_ID,
         partition_specs=[UNPARTITIONED_PARTITION_SPEC],
         last_partition_id=PARTITION_FIELD_ID_START - 1,
-        properties=_properties(info, current),
-        current_snapshot_id=latest.version if latest else None,
+        properties=_properties(info, translated),
+        current_snapshot_id=current.version if current else None,
         snapshots=history,
-        snapshot_log=snapshot_log(history),
+        snapshot_log=snapshot_log(history, current),
         sort_orders=[UNSORTED_SORT_ORDER],
-        refs=refs(info),
+        refs=refs(info, current),
         last_sequence_number=latest.version if latest else 0,
     )
 
@@ -52,10 +53,12 @@ def last_column_id(info: TableInfo, schemas: Sequence[Schema]) -> int:
     return by_lance + highest // ITEM_ID_STEP * ITEM_ID_STEP
 
 
-def _schemas(versions: Sequence[TableVersion], current: Schema) -> tuple[list[Schema], dict[int, int]]:
-    """The current schema and the older ones that differ, oldest first; and the schema id of each version."""
-    schemas = [current]
-    seen: list[tuple[models.Schema, int]] = [(versions[-1].schema, CURRENT_SCHEMA_ID)] if versions else []
+def _schemas(
+    versions: Sequence[TableVersion], current: models.Schema, translated: Schema
+) -> tuple[list[Schema], dict[int, int]]:
+    """The current schema and the others that differ, oldest first; and the schema id of each version."""
+    schemas = [translated]
+    seen: list[tuple[models.Schema, int]] = [(current, CURRENT_SCHEMA_ID)]
     schema_ids: dict[int, int] = {}
     for version in versions:
         schema_id = next((known_id for known, known_id in reversed(seen) if known == version.schema), None)
@@ -68,21 +71,24 @@ def _schemas(versions: Sequence[TableVersion], current: Schema) -> tuple[list[Sc
 
 def _schema_id(schema: models.Schema, schemas: list[Schema]) -> int:
     """Lance schemas may differ where Iceberg shows no difference."""
-    older = to_iceberg(schema, len(schemas) + 1).schema
+    other = to_iceberg(schema, len(schemas) + 1).schema
     for known in schemas:
-        if (known.fields, known.identifier_field_ids) == (older.fields, older.identifier_field_ids):
+        if (known.fields, known.identifier_field_ids) == (other.fields, other.identifier_field_ids):
             return known.schema_id
-    schemas.append(older)
-    return older.schema_id
+    schemas.append(other)
+    return other.schema_id
 
 
 def _properties(info: TableInfo, current: Translated) -> dict[str, str]:
-    shown = (name for name in info.properties if not name.startswith(RESERVED_PREFIX))
-    properties = {name: info.properties[name] for name in shown}
+    kept = (name for name in info.properties if not name.startswith(RESERVED_PREFIX))
+    properties = {name: info.properties[name] for name in kept}
     properties[TABLE_TYPE] = "lance"
     properties[MANAGED_BY] = "impl" if info.managed_by == "impl" else "storage"
     if current.omitted:
         properties[OMITTED_COLUMNS] = json.dumps(current.omitted, ensure_ascii=False)
     if current.converted:
         properties[CONVERTED_COLUMNS] = json.dumps(current.converted, ensure_ascii=False)
+    mirrored = newest_mirrored(info)
+    if mirrored is not None and info.latest is not None:
+        properties |= {LATEST_VERSION: str(info.latest.version), MIRRORED_VERSION: str(mirrored.version)}
     return dict(sorted(properties.items()))

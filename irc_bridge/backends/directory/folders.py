@@ -18,12 +18,13 @@ from irc_bridge.backends.directory.names import why_not
 from irc_bridge.errors import Internal, InvalidInput, PermissionDenied
 from irc_bridge.lance_store.first_file import FirstFile
 from irc_bridge.lance_store.manifests import FIRST, VERSIONS, version_of
+from irc_bridge.lance_store.mirrored import MIRROR
 from irc_bridge.lance_store.staged import MADE
 from irc_bridge.lance_store.storage import Storage
 
 _MARK = b"reserved"
 """What native Lance writes into its markers."""
-_PARTS = {VERSIONS, MADE, "_transactions", "_deletions", "_indices", "_refs", "data", "tree"}
+_PARTS = {VERSIONS, MADE, MIRROR, "_transactions", "_deletions", "_indices", "_refs", "data", "tree"}
 """The folders of a Lance table. Without a version and a marker they are what an interrupted write left."""
 _STAGED_MARK = "lance-marker.staging."
 

@@ -103,4 +103,5 @@ class Loader:
             updated_ms=content.versions[-1].timestamp_ms,
             token=token,
             schema_metadata=content.schema_metadata,
+            mirrored=content.mirrored,
         )

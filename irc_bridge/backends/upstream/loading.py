@@ -84,6 +84,7 @@ def info_of(found: Found, content: "Content | None", token: Token) -> TableInfo:
         updated_ms=max(updated_ms, content.versions[-1].timestamp_ms),
         token=token,
         schema_metadata=content.schema_metadata,
+        mirrored=content.mirrored,
     )
 
 

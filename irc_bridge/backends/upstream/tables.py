@@ -89,7 +89,7 @@ class Tables:
     def seen(self, table: Levels, current: int | None) -> LanceTable:
         """As it was last seen, if its current version was the one that the caller starts from."""
         known = self._seen.get(table)
-        if known is None or known.current != current or self._expires_soon(known):
+        if known is None or known.latest != current or self._expires_soon(known):
             return self.load(table)
         return known
 

@@ -1,0 +1,76 @@
+import gc
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from contract_tests.worlds.java import CannotRun, jar, java_home
+from irc_bridge.cli.engines import SPARK_PACKAGE
+from irc_bridge.cli.main import cli
+from irc_bridge.errors import BridgeError
+from irc_bridge.pipeline.session import spark_session
+
+Row = dict[str, Any]
+Import = Callable[..., Row]
+
+LEAVES_SOCKETS = pytest.mark.filterwarnings(
+    "ignore:unclosed <socket:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+"""PySpark leaves its sockets to the garbage collector."""
+
+
+@pytest.fixture(scope="session")
+def java() -> Path:
+    try:
+        return java_home()
+    except CannotRun as reason:
+        pytest.skip(f"Spark: {reason}")
+
+
+@pytest.fixture(scope="session")
+def spark(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One for all: commands use it because it is active."""
+    os.environ["JAVA_HOME"] = str(java)
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "Europe/Paris"}
+    try:
+        settings["spark.jars"] = str(jar(SPARK_PACKAGE))
+        settings["spark.sql.catalog.lake"] = "org.apache.iceberg.spark.SparkCatalog"
+        settings["spark.sql.catalog.lake.type"] = "hadoop"
+        settings["spark.sql.catalog.lake.warehouse"] = str(tmp_path_factory.mktemp("lake"))
+    except CannotRun:
+        pass
+    with spark_session("irc-bridge tests", "local[2]", settings) as session:
+        yield session
+    gc.collect()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of the warehouse `main`, in whose parent commands run."""
+    monkeypatch.chdir(tmp_path)
+    for name in [each for each in os.environ if each.startswith("IRC_BRIDGE__")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "irc-bridge.toml").write_text('warehouses.main.root = "tables"\n')
+    (tmp_path / "tables").mkdir()
+    return tmp_path / "tables"
+
+
+@pytest.fixture
+def run_import(root: Path, spark: SparkSession) -> Import:
+    """`irc-bridge import ARGUMENTS` in this process. Gives its report, or raises."""
+
+    def run(*arguments: str | Path) -> Row:
+        done = CliRunner().invoke(cli, ["import", *map(str, arguments), "--output", "json"])
+        if isinstance(done.exception, BridgeError):
+            raise done.exception
+        assert done.exit_code == 0, (done.output, done.exception)
+        (report,) = json.loads(done.stdout)
+        row: Row = report
+        return row
+
+    return run
