@@ -101,10 +101,10 @@ async def answered(
 
 async def run(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Response:
     """In a thread, because catalogs wait for storage."""
-    return await to_thread.run_sync(_run, handler, call, changes)
+    return await to_thread.run_sync(run_here, handler, call, changes)
 
 
-def _run(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Response:
+def run_here(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Response:
     if changes and call.warehouse.read_only:
         raise PermissionDenied(f"Warehouse {call.warehouse.name} is read-only: {call.operation} is refused")
     return handler(call)

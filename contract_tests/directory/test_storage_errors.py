@@ -3,8 +3,6 @@
 import itertools
 import multiprocessing
 import resource
-import subprocess
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +20,7 @@ from contract_tests.directory.opened import (
     set_properties,
     versions,
 )
+from contract_tests.worlds.disks import small_disk
 from contract_tests.worlds.roots import S3Root
 from contract_tests.worlds.s3 import S3, s3_server
 from contract_tests.worlds.s3_watch import CHANGES, watched
@@ -144,22 +143,16 @@ class TestS3:
 
 
 @pytest.fixture
-def small_disk() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
-        if subprocess.run(mount, capture_output=True, check=False).returncode:
-            pytest.skip("no small disk: mounting one needs root")
-        try:
-            yield Path(folder)
-        finally:
-            subprocess.run(["umount", "--lazy", folder], check=True)
+def disk() -> Iterator[Path]:
+    with small_disk(megabytes=1) as folder:
+        yield folder
 
 
-def test_a_full_disk(small_disk: Path, mode: str) -> None:
-    root = small_disk / "tables"
+def test_a_full_disk(disk: Path, mode: str) -> None:
+    root = disk / "tables"
     catalog = open_in(mode, root)
     catalog.create_table(T, new_table(owner="ann"))
-    filler = small_disk / "filler"
+    filler = disk / "filler"
     with pytest.raises(OSError, match="No space left"):
         filler.write_bytes(b"x" * 2_000_000)
     for change in CHANGES_OF_ALL[:4]:

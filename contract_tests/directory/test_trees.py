@@ -14,6 +14,7 @@ from contract_tests.worlds.s3 import S3
 from irc_bridge.lance_store import object_storage
 from irc_bridge.lance_store.local_trees import STAGED
 from irc_bridge.lance_store.storage import Storage, open_storage
+from irc_bridge.lance_store.uploads import new_file
 
 FILES = {
     "_versions/2.manifest": b"two",
@@ -83,6 +84,42 @@ def test_what_is_being_written_is_not_copied(storage: Storage) -> None:
     storage.write(f"t/_versions/{STAGED}x", b"half")
     storage.copy_tree("t", "u")
     assert content_of(storage, "u") == content_of(storage, "t") == FILES
+
+
+@pytest.fixture
+def removed_meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The first folder that is to be made is there, and another process removes it at once, as empty."""
+    make = os.mkdir
+    met: list[str] = []
+
+    def mkdir(path: str, mode: int = 0o777) -> None:
+        if not met:
+            met.append(path)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        make(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    return met
+
+
+def test_a_folder_that_another_process_removes_as_empty(tmp_path: Path, removed_meanwhile: list[str]) -> None:
+    storage = open_storage(str(tmp_path), {})
+    assert storage.put_if_absent("t/a", b"x")
+    assert storage.read("t/a") == b"x"
+    removed_meanwhile.clear()
+    storage.write("u/b", b"y")
+    assert storage.read("u/b") == b"y"
+    storage.write("staged", b"z")
+    removed_meanwhile.clear()
+    storage.retire("staged", "v/note")
+    assert storage.read("v/note") == b"z"
+    removed_meanwhile.clear()
+    storage.delete_tree("t", None)
+    assert sorted(storage.folders()) == ["u", "v"]
+    removed_meanwhile.clear()
+    with new_file(tmp_path.as_uri(), {}, "w/file") as file:
+        Path(file.path).write_bytes(b"large")
+    assert storage.read("w/file") == b"large"
 
 
 def test_a_parquet_copy_is_not_copied(storage: Storage) -> None:

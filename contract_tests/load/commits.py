@@ -31,7 +31,7 @@ ALONE, EACH = 40, 15
 """Commits of a writer in a round: of one writer, of each of many."""
 ROUNDS = 7
 
-Write = Callable[["Place", str, int], object]
+Write = Callable[["Place", str, int], float]
 
 
 @dataclass(frozen=True)
@@ -100,17 +100,22 @@ def _one_table(alone: Place, bridge: Place) -> Iterator[Line]:
     yield share_beside(f"conflicts per commit, {WRITERS} writers on one table", ours, native)
 
 
-def appends(place: Place, name: str, count: int) -> None:
+def appends(place: Place, name: str, count: int) -> float:
+    """Seconds for so many versions of a table that is open, as all that write."""
     dataset = lance.dataset(**place.way(name))
+    start = time.perf_counter()
     for _ in range(count):
         dataset.insert(BATCH)
+    return time.perf_counter() - start
 
 
-def bare_commits(place: Place, name: str, count: int) -> None:
+def bare_commits(place: Place, name: str, count: int) -> float:
     """Of versions that are a manifest and nothing else."""
     dataset, way = lance.dataset(**place.way(name)), _of_commit(place, name)
+    start = time.perf_counter()
     for operation in operations(count):
         dataset = lance.LanceDataset.commit(dataset, operation, read_version=dataset.version, **way)
+    return time.perf_counter() - start
 
 
 def _of_commit(place: Place, name: str) -> dict[str, Any]:
@@ -119,9 +124,7 @@ def _of_commit(place: Place, name: str) -> dict[str, Any]:
 
 def _by_one(place: Place, write: Write) -> Callable[[], float]:
     def measure() -> float:
-        start = time.perf_counter()
-        write(place, write.__name__, ALONE)
-        return ALONE / (time.perf_counter() - start)
+        return ALONE / write(place, write.__name__, ALONE)
 
     return measure
 

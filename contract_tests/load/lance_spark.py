@@ -1,5 +1,5 @@
 """The published Spark connector for Lance on Spark 3.5: how long it takes to write a table as Parquet, and the
-same rows as Lance. Runs in an environment that has that PySpark."""
+same rows as Lance, again and again. Runs in an environment that has that PySpark."""
 
 import json
 import shutil
@@ -7,11 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+WHOLE = "1000000"
+"""Rows of a batch: more than a task has. With smaller ones its writer often waits for ever for the end of its
+rows, because it looks whether that was said before the thread that says it has gone on."""
+
 
 def main() -> None:
     from pyspark.sql import SparkSession
 
-    bundle, table, folder, rounds = sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])
+    bundle, table, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", bundle)
@@ -22,16 +26,15 @@ def main() -> None:
         .getOrCreate()
     )
     parquet, written = folder / "parquet", folder / "written.lance"
-    for _ in range(rounds + 1):  # the first one warms up
-        for folder in (parquet, written):
-            shutil.rmtree(folder, ignore_errors=True)
+    while True:
+        for each in (parquet, written):
+            shutil.rmtree(each, ignore_errors=True)
         begun = time.perf_counter()
         spark.read.format("lance").load(table).write.parquet(str(parquet))
         copied = time.perf_counter() - begun
         begun = time.perf_counter()
-        spark.read.parquet(str(parquet)).write.format("lance").save(str(written))
+        spark.read.parquet(str(parquet)).write.format("lance").option("batch_size", WHOLE).save(str(written))
         print(json.dumps([copied, time.perf_counter() - begun]), flush=True)
-    spark.stop()
 
 
 if __name__ == "__main__":

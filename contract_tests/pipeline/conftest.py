@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from contract_tests.pipeline.cluster import Cluster, Environment, spark_cluster
 from contract_tests.worlds.java import CannotRun, jar, java_home
 from irc_bridge.cli.engines import SPARK_PACKAGE
 from irc_bridge.cli.main import cli
@@ -30,6 +31,19 @@ def java() -> Path:
         return java_home()
     except CannotRun as reason:
         pytest.skip(f"Spark: {reason}")
+
+
+@pytest.fixture(scope="session")
+def environment(java: Path) -> Environment:
+    """Of a process that has a Spark of its own."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("IRC_BRIDGE__", "PYSPARK_"))}
+    return {**own, "JAVA_HOME": str(java)}
+
+
+@pytest.fixture(scope="module")
+def cluster(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with spark_cluster(environment, tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
@@ -60,17 +74,35 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "tables"
 
 
-@pytest.fixture
-def run_import(root: Path, spark: SparkSession) -> Import:
-    """`irc-bridge import ARGUMENTS` in this process. Gives its report, or raises."""
+class Commands:
+    """`irc-bridge ARGUMENTS` in this process."""
 
-    def run(*arguments: str | Path) -> Row:
-        done = CliRunner().invoke(cli, ["import", *map(str, arguments), "--output", "json"])
+    def __call__(self, *arguments: str | Path) -> list[Row]:
+        """The rows of its report, or its error."""
+        code, rows, said = self.outcome(*arguments)
+        assert code == 0, said
+        return rows
+
+    def outcome(self, *arguments: str | Path) -> tuple[int, list[Row], str]:
+        """Its exit code, its report and what it said besides."""
+        done = CliRunner().invoke(cli, [*map(str, arguments), "--output", "json"])
         if isinstance(done.exception, BridgeError):
             raise done.exception
-        assert done.exit_code == 0, (done.output, done.exception)
-        (report,) = json.loads(done.stdout)
-        row: Row = report
-        return row
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, json.loads(done.stdout or "[]"), done.stderr
 
-    return run
+
+@pytest.fixture
+def run(root: Path, spark: SparkSession) -> Commands:
+    return Commands()
+
+
+@pytest.fixture
+def run_import(run: Commands) -> Import:
+    """`irc-bridge import ARGUMENTS`, its report."""
+
+    def run_import(*arguments: str | Path) -> Row:
+        (report,) = run("import", *arguments)
+        return report
+
+    return run_import

@@ -5,27 +5,15 @@ import os
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
-import pyspark
 import pytest
 
 import irc_bridge
+from contract_tests.pipeline.cluster import BOTH, SPARK, Cluster, Environment
 from contract_tests.pipeline.tables import T, at, contents, parquet, rows
-from contract_tests.worlds.process import free_port, serving
 
-SPARK = Path(pyspark.__file__).parent
 PROJECT = Path(irc_bridge.__file__).parent
-Environment = Mapping[str, str]
-
-
-@pytest.fixture(scope="session")
-def environment(java: Path) -> Environment:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("IRC_BRIDGE__", "PYSPARK_"))}
-    return {**own, "JAVA_HOME": str(java)}
 
 
 @pytest.fixture
@@ -84,45 +72,6 @@ def test_by_spark_submit(folder: Path, environment: Environment) -> None:
     assert contents(at(folder / "tables")) == rows(range(100)).to_pylist()
 
 
-@pytest.fixture(scope="module")
-def cluster(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A master and two workers, whose Python finds this package nowhere but in what the driver sends."""
-    folder = tmp_path_factory.mktemp("cluster")
-    bare = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
-    bare |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
-    port, page, *pages = (free_port() for _ in range(4))
-    spark, master = str(SPARK / "bin/spark-class"), f"spark://127.0.0.1:{port}"
-    deploy = "org.apache.spark.deploy"
-    with ExitStack() as stack:
-        begun = [spark, f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port)]
-        stack.enter_context(serving([*begun, "--webui-port", str(page)], f"http://127.0.0.1:{page}/json/", bare))
-        for number, each in enumerate(pages):
-            work = [
-                "--cores",
-                "1",
-                "--memory",
-                "1g",
-                "--host",
-                "127.0.0.1",
-                "--work-dir",
-                str(folder / str(number)),
-            ]
-            begun = [spark, f"{deploy}.worker.Worker", master, *work, "--webui-port", str(each)]
-            stack.enter_context(serving(begun, f"http://127.0.0.1:{each}/json/", bare))
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=10) as answer:
-                if json.load(answer)["aliveworkers"] == 2:
-                    break
-            time.sleep(0.1)
-        yield master
-
-
-BOTH = {"spark.cores.max": "2", "spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
-BOTH |= {
-    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
-}
 JOB = """
 import os, sys, time
 from irc_bridge.cli.main import cli
@@ -143,10 +92,10 @@ with spark_session("job", sys.argv[1], {conf}) as spark:
 """
 
 
-def test_on_a_cluster_of_two_workers(cluster: str, folder: Path, environment: Environment) -> None:
+def test_on_a_cluster_of_two_workers(cluster: Cluster, folder: Path, environment: Environment) -> None:
     (folder / "job.py").write_text(JOB.format(conf=BOTH))
     python = {**environment, "PYSPARK_PYTHON": sys.executable}
-    done = started([sys.executable, "job.py", cluster], folder, python)
+    done = started([sys.executable, "job.py", cluster.master], folder, python)
     assert (done.returncode, done.stderr) == (0, "")
     found = [line.split() for line in done.stdout.splitlines() if line.startswith("/")]
     assert len({worker for worker, _ in found}) == 2

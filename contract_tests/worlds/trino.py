@@ -75,6 +75,7 @@ def trino_server(folder: Path, catalogs: Mapping[str, Mapping[str, str]]) -> Ite
             "coordinator": "true",
             "node-scheduler.include-coordinator": "true",
             "http-server.http.port": str(port),
+            "http-server.log.enabled": "false",
             "discovery.uri": f"http://127.0.0.1:{port}",
             "catalog.management": "STATIC",
             "catalog.config-dir": str(etc / "catalog"),

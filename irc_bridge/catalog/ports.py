@@ -136,6 +136,9 @@ class CanKeepVersions(Protocol):
         fails. A repeat of what was done succeeds. InvalidInput for a staged manifest that cannot be that version,
         TableVersionAlreadyExists, ConcurrentModification when the version is not the next one."""
 
+    def makes_versions_at_once(self) -> bool:
+        """Whether that takes less time than handing it to a thread."""
+
     def was_made(self, new: NewVersion) -> bool:
         """Whether that very staged manifest became a version, also when its file is gone and others followed."""
 

@@ -60,4 +60,4 @@ def verify(
         )
     if different or not whole:
         raise SystemExit(1)
-    note(f"{len(compared)} tables compared: no difference.")
+    note(f"{len(compared)} table{'' if len(compared) == 1 else 's'} compared: no difference.")

@@ -30,6 +30,8 @@ class Endpoint:
     changes: bool = False
     takes_data: bool = False
     """Whether its body is a stream of rows."""
+    at_once: Callable[[Call], bool] = lambda _: False
+    """Whether a call of it takes less time than handing it to a thread."""
 
 
 def _list(operation: str, path: str, handler: Handler) -> Endpoint:
@@ -72,7 +74,14 @@ ENDPOINTS = (
     _read("GetTableStats", TABLE + "/stats", data.get_table_stats),
     _change("UpdateTableSchemaMetadata", TABLE + "/schema_metadata/update", data.update_table_schema_metadata),
     _read("ListTableVersions", VERSIONS + "/list", versions.list_table_versions),
-    _change("CreateTableVersion", VERSIONS + "/create", versions.create_table_version),
+    Endpoint(
+        "CreateTableVersion",
+        "POST",
+        VERSIONS + "/create",
+        versions.create_table_version,
+        changes=True,
+        at_once=versions.is_made_at_once,
+    ),
     _read("DescribeTableVersion", VERSIONS + "/describe", versions.describe_table_version),
     _change("BatchDeleteTableVersions", VERSIONS + "/delete", versions.batch_delete_table_versions),
     _change("BatchCreateTableVersions", TABLES + "/version/batch-create", versions.batch_create_table_versions),

@@ -31,6 +31,7 @@ class LanceRest:
         self._max_body_bytes = max_body_bytes
         self._max_create_body_bytes = max_create_body_bytes
         self._answers = AnswerCache()
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["raw_path"].startswith(PREFIX):
@@ -40,7 +41,11 @@ class LanceRest:
         def failure(error: BridgeError) -> Response:
             return replies.failure(error, scope.get("request_id"))
 
-        response = await wire.answered(Request(scope, receive), self._answer, failure)
+        self._under_way += 1
+        try:
+            response = await wire.answered(Request(scope, receive), self._answer, failure)
+        finally:
+            self._under_way -= 1
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -57,6 +62,9 @@ class LanceRest:
             warehouses=self._warehouses,
             answers=self._answers,
         )
+        # while others wait for their answers, the event loop is theirs
+        if self._under_way == 1 and endpoint.at_once(call):
+            return wire.run_here(endpoint.handler, call, endpoint.changes)
         return await wire.run(endpoint.handler, call, endpoint.changes)
 
 

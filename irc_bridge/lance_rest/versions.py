@@ -38,6 +38,10 @@ def create_table_version(call: Call) -> Response:
     return replies.ok({"version": _wire(made)})
 
 
+def is_made_at_once(call: Call) -> bool:
+    return call.able(CanKeepVersions).makes_versions_at_once()
+
+
 def batch_create_table_versions(call: Call) -> Response:
     request = wire.read(call.body, BatchCreateTableVersionsRequest)
     for entry in request.entries:

@@ -3,12 +3,12 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 from irc_bridge.errors import Internal, PermissionDenied
-from irc_bridge.lance_store.local_trees import STAGED, copy_files, files_below
+from irc_bridge.lance_store.local_trees import STAGED, copy_files, files_below, make_folder_of
 from irc_bridge.lance_store.locations import file_uri, local_path, scheme_of
 from irc_bridge.lance_store.mirrored import LISTS
 from irc_bridge.lance_store.storage import FileAttributes, FileEntry, T
@@ -67,10 +67,12 @@ class LocalStorage:
 
     def identity(self, path: str) -> Hashable | None:
         absolute = self._absolute(path)
-        with _errors("look at", absolute), _nothing_if_absent():
-            stat = os.stat(absolute)
+        with _errors("look at", absolute):
+            try:
+                stat = os.stat(absolute)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
             return stat.st_ino, stat.st_size, stat.st_mtime_ns
-        return None
 
     def modified_ms(self, path: str) -> int | None:
         absolute = self._absolute(path)
@@ -91,8 +93,8 @@ class LocalStorage:
 
     def read(self, path: str) -> bytes | None:
         absolute = self._absolute(path)
-        with _errors("read", absolute), _nothing_if_absent():
-            return Path(absolute).read_bytes()
+        with _errors("read", absolute), _nothing_if_absent(), open(absolute, "rb", buffering=0) as file:
+            return file.readall()
         return None
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
@@ -118,12 +120,15 @@ class LocalStorage:
 
     def retire(self, staged: str, note: str) -> None:
         source, absolute = self._absolute(staged), self._absolute(note)
-        with _errors("write", absolute), suppress(FileNotFoundError):
-            try:
-                os.replace(source, absolute)
-            except FileNotFoundError:
-                os.makedirs(os.path.dirname(absolute), exist_ok=True)
-                os.replace(source, absolute)
+        with _errors("write", absolute):
+            while True:
+                try:
+                    os.replace(source, absolute)
+                    return
+                except FileNotFoundError:
+                    if not os.path.exists(source):
+                        return
+                    make_folder_of(absolute)
 
     def write(self, path: str, data: bytes) -> None:
         absolute = self._absolute(path)
@@ -199,7 +204,7 @@ class LocalStorage:
         while os.path.isdir(absolute):
             # another process may remove the trash, or move the folder first
             with suppress(FileNotFoundError):
-                os.makedirs(os.path.dirname(moved), exist_ok=True)
+                make_folder_of(moved)
                 os.rename(absolute, moved)
                 return moved
         return None
@@ -222,7 +227,7 @@ def _put(absolute: str, data: bytes, finish: Callable[[str, str], None]) -> None
     while True:
         # another process may remove the folder meanwhile, as empty or as dropped
         with suppress(FileNotFoundError):
-            os.makedirs(os.path.dirname(absolute), exist_ok=True)
+            make_folder_of(absolute)
             try:
                 with open(staged, "xb") as file:
                     file.write(data)
@@ -268,11 +273,21 @@ def _nothing_if_absent() -> suppress:
     return suppress(FileNotFoundError, NotADirectoryError)
 
 
-@contextmanager
-def _errors(verb: str, absolute: str) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as error:
-        raise PermissionDenied(f"Not allowed to {verb} {error.filename or absolute}: {error.strerror}") from error
-    except OSError as error:
-        raise Internal(f"Could not {verb} {error.filename or absolute}: {error.strerror}") from error
+class _errors:
+    """What the operating system refuses, in words. A class: a generator takes longer than a look at a file."""
+
+    __slots__ = ("_absolute", "_verb")
+
+    def __init__(self, verb: str, absolute: str) -> None:
+        self._verb = verb
+        self._absolute = absolute
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            what = f"{self._verb} {error.filename or self._absolute}: {error.strerror}"
+            if isinstance(error, PermissionError):
+                raise PermissionDenied(f"Not allowed to {what}") from error
+            raise Internal(f"Could not {what}") from error

@@ -13,6 +13,12 @@ STAGED = ".irc-bridge-staged-"
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
+def make_folder_of(file: str) -> None:
+    """Another process may remove the folder at once, as empty: then what is made in it is not found."""
+    with suppress(FileExistsError):  # it was there, and gone before Python looked whether it is a folder
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+
+
 def files_below(folder: str) -> Iterator[str]:
     """The names of all files, relative to the folder; without those that are being written."""
     for parent, _, names in os.walk(folder, onerror=_unless_gone, followlinks=True):
@@ -32,7 +38,7 @@ def _copy(source: str, target: str) -> None:
     # a cleanup may remove the file meanwhile, and another process the folder, as empty
     while os.path.exists(source) and not os.path.exists(target):
         with suppress(FileNotFoundError, FileExistsError):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            make_folder_of(target)
             staged = f"{os.path.dirname(target)}/{STAGED}{uuid4().hex}"
             try:
                 _link(os.path.realpath(source), staged)

@@ -4,9 +4,9 @@ Lance decodes %XX in a URI; pyiceberg and Hadoop do not. So only what breaks a U
 """
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
-from irc_bridge.errors import InvalidInput
+from irc_bridge.errors import Internal, InvalidInput
 
 LOCAL = "file"
 REMOTE = ("s3", "s3a", "gs", "az", "abfs", "abfss")
@@ -33,12 +33,30 @@ def scheme_of(location: str) -> str:
 def local_path(location: str) -> str:
     """The path of a `file:` URI or of a plain path, made absolute from the current folder."""
     if location.startswith("file:"):
-        parts = urlsplit(location.replace("?", "%3F").replace("#", "%23"))
-        if parts.netloc not in ("", "localhost"):
-            raise InvalidInput(f"A file URI names no host, but {location} names {parts.netloc}")
-        location = unquote(parts.path)
-    path = str(Path(location).expanduser().absolute())
+        location = location.removeprefix("file:")
+        if location.startswith("//"):
+            host, slash, path = location[2:].partition("/")
+            if host not in ("", "localhost"):
+                raise InvalidInput(f"A file URI names no host, but file:{location} names {host}")
+            location = slash + path
+        location = unquote(location)
+    path = location if location.startswith("/") else str(Path(location).expanduser().absolute())
     return _without_dots(path)
+
+
+def place_of(location: str, path: str) -> str:
+    """The URI of a file below a table, for readers that decode nothing in it."""
+    if scheme_of(location) == LOCAL:
+        return f"file://{local_path(location)}/{path}"
+    return f"{location}/{path}"
+
+
+def path_below(location: str, uri: str) -> str:
+    """The path below a table of a file that `place_of` or the table's storage named."""
+    for start in (place_of(location, ""), f"{location}/"):
+        if uri.startswith(start):
+            return uri.removeprefix(start)
+    raise Internal(f"{uri} does not lie below the table {location}")
 
 
 def _without_dots(path: str) -> str:

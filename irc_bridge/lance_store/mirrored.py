@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from irc_bridge.catalog.models import TableVersion
+from irc_bridge.lance_store.locations import place_of
 from irc_bridge.lance_store.storage import Storage
-from irc_bridge.lance_store.uploads import place_of
 
 MIRROR = "_iceberg"
 LISTS = f"{MIRROR}/versions"

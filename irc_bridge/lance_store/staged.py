@@ -53,15 +53,14 @@ def read_staged(storage: Storage, path: str, version: int) -> Staged | None:
     content = storage.read(path)
     if content is None:
         return None
-    location = storage.location(path)
     try:
         head = head_of(content)
     except ValueError as error:
-        raise InvalidInput(f"The staged manifest {location} is not a Lance manifest: {error}") from error
+        raise _cannot_be(storage, path, f"is not a Lance manifest: {error}") from error
     if head.version != version:
-        raise InvalidInput(f"The staged manifest {location} is one of version {head.version}, not of {version}")
+        raise _cannot_be(storage, path, f"is one of version {head.version}, not of {version}")
     if head.branch is not None:
-        raise InvalidInput(f"The staged manifest {location} belongs to the branch {head.branch}")
+        raise _cannot_be(storage, path, f"belongs to the branch {head.branch}")
     return Staged(path, content, head)
 
 
@@ -75,7 +74,7 @@ def require_of_table(storage: Storage, table: str, staged: Staged, newest: FileE
         uuids = [table_metadata_of(each).get(TABLE_UUID) for each in (manifest, staged.content) if each]
         is_own = len(set(uuids)) < 2 or uuids[0] is None
     if not is_own:
-        raise InvalidInput(f"The staged manifest {storage.location(staged.path)} belongs to another table")
+        raise _cannot_be(storage, staged.path, "belongs to another table")
 
 
 def retire(storage: Storage, table: str, version: int, staged: str) -> None:
@@ -87,6 +86,10 @@ def retire(storage: Storage, table: str, version: int, staged: str) -> None:
 
 def was_retired(storage: Storage, table: str, version: int, staged: str) -> bool:
     return storage.identity(_note(table, version, staged)) is not None
+
+
+def _cannot_be(storage: Storage, path: str, why: str) -> InvalidInput:
+    return InvalidInput(f"The staged manifest {storage.location(path)} {why}")
 
 
 def _note(table: str, version: int, staged: str) -> str:

@@ -62,10 +62,10 @@ class LanceTables:
         """The manifest of the latest version. Lists the folder only when it changed by more than new versions."""
         folder = f"{path}/{VERSIONS}"
         known = self._cache.newest(path)
-        if known is not None and self._storage.same_folder_stamp(folder, known.stamp):
-            return known.manifest
         for _ in range(_ATTEMPTS):
             stamp = self._storage.folder_stamp(folder)
+            if known is not None and stamp is not None and stamp == known.stamp:
+                return known.manifest
             manifest = followed(self._storage, folder, known.manifest) if known is not None else None
             if manifest is None:
                 name = newest_of(self._storage.names(folder))

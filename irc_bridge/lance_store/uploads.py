@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from irc_bridge.errors import Internal
 from irc_bridge.lance_store.failures import lance_errors
+from irc_bridge.lance_store.local_trees import make_folder_of
 from irc_bridge.lance_store.locations import LOCAL, local_path, scheme_of
 
 
@@ -16,21 +17,6 @@ class NewFile:
     path: str
     """Where to write it, on this machine."""
     size: int = 0
-
-
-def place_of(location: str, path: str) -> str:
-    """The URI of a file below a table, for readers that decode nothing in it."""
-    if scheme_of(location) == LOCAL:
-        return f"file://{local_path(location)}/{path}"
-    return f"{location}/{path}"
-
-
-def path_below(location: str, uri: str) -> str:
-    """The path below a table of a file that `place_of` or the table's storage named."""
-    for start in (place_of(location, ""), f"{location}/"):
-        if uri.startswith(start):
-            return uri.removeprefix(start)
-    raise Internal(f"{uri} does not lie below the table {location}")
 
 
 @contextmanager
@@ -54,7 +40,7 @@ def new_file(location: str, options: Mapping[str, str], path: str) -> Iterator[N
 def _make(path: str) -> None:
     """An empty file keeps others from removing its folder as empty."""
     while True:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make_folder_of(path)
         with suppress(FileNotFoundError):
             open(path, "xb").close()
             return

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from irc_bridge.catalog.models import TableInfo
+from irc_bridge.lance_store.locations import path_below
 from irc_bridge.lance_store.mirrored import DATA, LISTS, LOGS, MANIFESTS, MIRROR, list_name
 from irc_bridge.lance_store.storage import Storage, open_storage
-from irc_bridge.lance_store.uploads import path_below
 from irc_bridge.mirror.avro import read_list, read_manifest
 from irc_bridge.mirror.pieces import Source
 

@@ -12,9 +12,9 @@ from irc_bridge.catalog.models import TableInfo, TableVersion
 from irc_bridge.errors import Internal
 from irc_bridge.lance_store.failures import Missing
 from irc_bridge.lance_store.fragments import fragments_of, open_version
+from irc_bridge.lance_store.locations import path_below, place_of
 from irc_bridge.lance_store.mirrored import LISTS, MANIFESTS, list_name
 from irc_bridge.lance_store.storage import Storage, open_storage
-from irc_bridge.lance_store.uploads import path_below, place_of
 from irc_bridge.mirror.avro import Manifest, data_file, list_of, new_manifest, read_list, read_manifest
 from irc_bridge.mirror.changes import Change, changed
 from irc_bridge.mirror.pieces import Piece, Source, Written

@@ -10,8 +10,9 @@ import pyarrow as pa
 from irc_bridge.catalog.models import Levels, TableInfo
 from irc_bridge.catalog.ports import CanVendCredentials, Catalog
 from irc_bridge.lance_store.fragments import Dataset, count_of, deleted_of, open_version, rows_of
+from irc_bridge.lance_store.locations import place_of
 from irc_bridge.lance_store.mirrored import DATA
-from irc_bridge.lance_store.uploads import new_file, place_of
+from irc_bridge.lance_store.uploads import new_file
 from irc_bridge.mirror.conform import conform
 from irc_bridge.mirror.parquet import ROWS_ONLY, write_parquet
 from irc_bridge.mirror.statistics import FIELD_ID, Statistics

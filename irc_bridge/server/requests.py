@@ -1,5 +1,6 @@
 """Around every request: an id in and out, a log line, and an answer even where something broke."""
 
+import asyncio
 import logging
 import os
 import re
@@ -46,7 +47,9 @@ class RequestLog:
         finally:
             took = (time.perf_counter() - started) * 1000
             path = scope["raw_path"][:LONGEST_PATH].decode(errors="replace")
-            _write(f"{scope['request_id']} {scope['method']} {path} {status} {took:.1f}ms")
+            # the client need not wait for it: what was sent leaves when this turn of the event loop ends
+            line = f"{scope['request_id']} {scope['method']} {path} {status} {took:.1f}ms"
+            asyncio.get_running_loop().call_soon(_write, line)
 
 
 def _request_id(scope: Scope) -> bytes:

@@ -72,6 +72,12 @@ class Folders:
             return True
 
     def state(self, path: str) -> FolderState:
+        if self._storage.local:
+            # most tables still have their first version: two looks cost less than a list
+            if self._storage.identity(f"{path}/{DEREGISTERED}") is not None:
+                return FolderState.DEREGISTERED
+            if self._storage.identity(f"{path}/{FIRST}") is not None:
+                return FolderState.TABLE
         names = set(self._storage.names(path))
         if DEREGISTERED in names:
             return FolderState.DEREGISTERED
@@ -85,7 +91,6 @@ class Folders:
         return first.is_there() and self.state(path) is FolderState.TABLE
 
     def has_version(self, path: str) -> bool:
-        # most tables still have their first version, and a look for it costs nothing on a disk
         first = self._storage.local and self._storage.identity(f"{path}/{FIRST}") is not None
         return first or self._storage.holds(f"{path}/{VERSIONS}", version_of)
 

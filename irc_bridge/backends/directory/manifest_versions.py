@@ -38,6 +38,9 @@ class VersionsInManifest(VersionsInFiles):
         made = dict(zip((new for _, new in governed), self._managed.create(governed), strict=True))
         return tuple(made.get(new) or self._create_version(new) for new in entries)
 
+    def makes_versions_at_once(self) -> bool:
+        return super().makes_versions_at_once() and not self._manifest.snapshot().manages_versions
+
     def was_made(self, new: NewVersion) -> bool:
         found = self._synchronised(new.table)
         return (found.versions is not None and self._managed.was_made(found, new)) or super().was_made(new)

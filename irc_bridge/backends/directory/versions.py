@@ -14,10 +14,12 @@ from irc_bridge.catalog.models import (
     VersionRange,
     VersionRecord,
 )
+from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.version_files import VersionFiles
 
 
 class VersionsInFiles(ABC):
+    _storage: Storage
     _folders: Folders
     _loader: Loader
     _versions: VersionFiles
@@ -27,6 +29,9 @@ class VersionsInFiles(ABC):
 
     def create_table_versions(self, entries: Sequence[NewVersion]) -> tuple[VersionRecord, ...]:
         return tuple(self._create_version(each) for each in entries)
+
+    def makes_versions_at_once(self) -> bool:
+        return self._storage.local
 
     def was_made(self, new: NewVersion) -> bool:
         return self._versions.was_made(self._find(new.table).path, new)

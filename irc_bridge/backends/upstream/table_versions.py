@@ -23,6 +23,9 @@ class TableVersions(ABC):
             return self._versions.create_all(entries)
         return tuple(self._versions.create(each) for each in entries)
 
+    def makes_versions_at_once(self) -> bool:
+        return False
+
     def was_made(self, new: NewVersion) -> bool:
         found, files, latest = self._versions.current(new.table)
         if found.by_catalog and new.version > (latest or 0):

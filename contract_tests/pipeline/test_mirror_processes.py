@@ -1,0 +1,229 @@
+"""`irc-bridge mirror` as people start it: killed in the middle, on a full disk, without end, on a cluster."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import irc_bridge
+from contract_tests.mirror.mirroring import Lake, same_rows
+from contract_tests.pipeline.cluster import BOTH, SPARK, Cluster, Environment
+from contract_tests.pipeline.tables import T, rows
+from contract_tests.pipeline.test_mirror import paths_of
+from contract_tests.worlds.disks import small_disk
+
+SECONDS = 120
+VERSIONS = 60
+
+
+BRIDGE = [sys.executable, "-m", "irc_bridge"]
+EVERYTHING = [T, "--versions", "all", "--output", "json"]
+MIRROR = [*BRIDGE, "mirror", *EVERYTHING, "--master", "local[2]"]
+
+
+def lake_in(folder: Path) -> Lake:
+    (folder / "irc-bridge.toml").write_text('warehouses.main.root = "tables"\n')
+    return Lake(str(folder / "tables"))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A table of many versions, with a fragment and a file of deletions each."""
+    lake = lake_in(tmp_path)
+    for number in range(VERSIONS // 2):
+        lake.write(rows(range(10 * number, 10 * number + 10)), mode="append").delete(f"id = {10 * number + 3}")
+    return lake
+
+
+@contextmanager
+def running(lake: Lake, command: list[str], environment: Environment) -> Iterator[subprocess.Popen[str]]:
+    folder, pipe = Path(lake.root).parent, subprocess.PIPE
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(lake: Lake, command: list[str], environment: Environment) -> tuple[int, str, str]:
+    """Its exit code and what it said, on both streams."""
+    with running(lake, command, environment) as process:
+        said = process.communicate(timeout=SECONDS)
+        return process.returncode, *said
+
+
+def until(true: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.002)
+
+
+def report_of(outcome: tuple[int, str, str]) -> Any:
+    """Of a run that has nothing else to say."""
+    code, out, err = outcome
+    assert (code, err) == (0, "")
+    (report,) = json.loads(out)
+    return report
+
+
+def require_whole(lake: Lake, versions: int = VERSIONS) -> None:
+    """Every version can be read, and no file is there that none of them needs."""
+    numbers = range(1, versions + 1)
+    assert lake.mirror().present() == {*numbers}
+    require_readable(lake, numbers)
+    used = {path for version in numbers for path in paths_of(lake, version)}
+    assert {f"data/{name}" for name in lake.files("data")} == used
+
+
+def require_readable(lake: Lake, versions: Iterable[int]) -> None:
+    for version in versions:
+        assert same_rows(lake.seen(version), lake.open(version).to_table()), version
+
+
+@pytest.mark.parametrize("folder", ["data", "versions"])
+def test_the_driver_is_killed(lake: Lake, environment: Environment, folder: str) -> None:
+    """After the first data file, and after the first version that counts."""
+    with running(lake, MIRROR, environment) as process:
+        until(lambda: lake.files(folder), process)
+        others = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        psutil.wait_procs(others, SECONDS)
+    begun = lake.mirror().present()
+    assert len(begun) < VERSIONS
+    require_readable(lake, begun)
+    assert report_of(ended(lake, MIRROR, environment))["versions"] == VERSIONS - len(begun)
+    old = time.time() - 2 * 24 * 3600
+    for name in lake.files():
+        os.utime(Path(lake.uri, "_iceberg", name), (old, old))
+    assert ended(lake, [*BRIDGE, "expire", T], environment)[0] == 0
+    require_whole(lake)
+
+
+def test_executors_are_killed(lake: Lake, environment: Environment) -> None:
+    """Their work is done again."""
+    with running(lake, MIRROR, environment) as process:
+        until(lambda: lake.files("data"), process)
+        workers = [each for each in psutil.Process(process.pid).children(recursive=True) if is_worker(each)]
+        assert workers
+        for each in workers:
+            each.kill()
+        out, err = process.communicate(timeout=SECONDS)
+    assert report_of((process.returncode, out, err))["versions"] == VERSIONS
+    require_readable(lake, range(1, VERSIONS + 1))
+
+
+def is_worker(process: psutil.Process) -> bool:
+    """A Python that does an executor's work: the children of the one that Spark starts."""
+    try:
+        parent = process.parent()
+        return parent is not None and all("pyspark.daemon" in each.cmdline() for each in (process, parent))
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_stopped_with_ctrl_c(lake: Lake, environment: Environment) -> None:
+    with running(lake, MIRROR, environment) as process:
+        until(lambda: lake.files("data"), process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err.strip()) == (1, "Aborted!")
+    ended(lake, MIRROR, environment)
+    require_whole(lake)
+
+
+def test_a_full_disk(environment: Environment) -> None:
+    with small_disk(megabytes=4) as disk:
+        lake = lake_in(disk)
+        for number in range(8):
+            lake.write(rows(range(10 * number, 10 * number + 10)), mode="append")
+        lake.bring([1])
+        filler = disk / "filler"
+        with pytest.raises(OSError, match="No space left"):
+            filler.write_bytes(b"x" * 8_000_000)
+        code, out, err = ended(lake, MIRROR, environment)
+        assert (code, json.loads(out), err.count("\n")) == (1, [], 1)
+        assert err.startswith(f"irc-bridge: {T}: Could not write below file://{lake.uri}: No space left")
+        assert (lake.mirror().present(), len(lake.files("data"))) == ({1}, 1)
+        require_readable(lake, [1])
+        filler.unlink()
+        assert report_of(ended(lake, MIRROR, environment))["versions"] == 7
+        require_whole(lake, 8)
+
+
+def test_without_end(lake: Lake, environment: Environment) -> None:
+    """New versions are seen, also after the storage was away for a while."""
+    with running(lake, [*MIRROR, "--follow", "--every", "0.1"], environment) as process:
+        assert process.stderr is not None
+        lines = iter(process.stderr.readline, "")
+        assert next(lines) == "Looking for new versions every 0.1 seconds. Stop with Ctrl-C.\n"
+        until(lambda: lake.mirror().present() == {*range(1, VERSIONS + 1)}, process)
+        lake.write(rows([1000]), mode="append")
+        until(lambda: VERSIONS + 1 in lake.mirror().present(), process)
+        away = Path(lake.root).with_name("away")
+        Path(lake.root).rename(away)
+        assert next(lines) == f"irc-bridge: {T}: Table does not exist: t. Trying again.\n"
+        away.rename(lake.root)
+        lake.open().delete("id = 1000")
+        until(lambda: VERSIONS + 2 in lake.mirror().present(), process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err.strip()) == (1, "Aborted!")
+    assert out.count(f'"table": "{T}"') == 3
+    require_whole(lake, VERSIONS + 2)
+
+
+def test_all_tables_without_end(lake: Lake, environment: Environment) -> None:
+    """One is new, and dropped and made again."""
+    everything = [*BRIDGE, "mirror", "--all", "--follow", "--every", "0.1", "--master", "local[1]"]
+    with running(lake, everything, environment) as process:
+        until(lambda: VERSIONS in lake.mirror().present(), process)
+        new = Lake(lake.root, name="new")
+        new.write(rows([1]))
+        until(lambda: new.mirror().present() == {1}, process)
+        shutil.rmtree(new.uri)
+        lake.write(rows([1000]), mode="append")
+        until(lambda: VERSIONS + 1 in lake.mirror().present(), process)
+        new.write(rows([2]))
+        until(lambda: new.mirror().present() == {1}, process)
+        assert new.seen(1)["id"].to_pylist() == [2]
+        process.terminate()
+        process.communicate(timeout=30)
+    assert process.returncode == 1
+
+
+def test_by_spark_submit(lake: Lake, environment: Environment) -> None:
+    script = str(Path(irc_bridge.__file__).parent / "__main__.py")
+    submit = [str(SPARK / "bin/spark-submit"), "--master", "local[2]", script, "mirror", *EVERYTHING]
+    code, out, err = ended(lake, submit, {**environment, "PYSPARK_PYTHON": sys.executable})
+    assert code == 0, err
+    assert json.loads(out)[0]["versions"] == VERSIONS
+    require_whole(lake)
+
+
+def test_on_a_cluster_of_two_workers(cluster: Cluster, lake: Lake, environment: Environment) -> None:
+    """One of its executors is killed on the way."""
+    settings = [part for key, value in BOTH.items() for part in ("--conf", f"{key}={value}")]
+    there = ["--master", cluster.master, *settings]
+    python = {**environment, "PYSPARK_PYTHON": sys.executable}
+    with running(lake, [*BRIDGE, "mirror", *EVERYTHING, *there], python) as process:
+        until(lambda: lake.files("data"), process)
+        one, _ = cluster.executors()
+        one.kill()
+        out, err = process.communicate(timeout=SECONDS)
+    assert report_of((process.returncode, out, err))["versions"] == VERSIONS
+    require_readable(lake, range(1, VERSIONS + 1))
+    code, _, err = ended(lake, [*BRIDGE, "verify", T, *there], python)
+    assert (code, err) == (0, "1 table compared: no difference.\n")
