@@ -67,6 +67,12 @@ class Lake:
         top = Path(self.uri, "_iceberg", folder)
         return {str(each.relative_to(top)) for each in top.rglob("*") if each.is_file()}
 
+    def parquet(self, version: int) -> set[str]:
+        """The files that make a version, below the folder of the mirror."""
+        manifests = self.mirror()._read(version)
+        paths = {entry.data_file.file_path for manifest in manifests for entry in manifest.entries}
+        return {path.partition("_iceberg/")[2] for path in paths}
+
 
 def in_turn(source: Source, pieces: Sequence[Piece]) -> Iterator[list[Written]]:
     return (write_piece(source, piece) for piece in pieces)

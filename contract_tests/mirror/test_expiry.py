@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from contract_tests.mirror.mirroring import Lake, in_turn
 from contract_tests.worlds.s3 import S3
 from irc_bridge.mirror.expiry import Expired, expire
-from irc_bridge.mirror.pieces import Source
+from irc_bridge.mirror.pieces import Piece, Source, Written
 
 HOUR, DAY = 3_600_000, 24 * 3_600_000
 LATER = 4_000_000_000_000
@@ -71,12 +72,16 @@ def test_what_a_dead_run_left_goes_after_a_day(lake: Lake) -> None:
     class Died(Exception):
         pass
 
-    def die(source: Source, pieces: object) -> list[object]:
-        [*in_turn(source, pieces)]  # type: ignore[arg-type]
+    orders: list[tuple[Source, Sequence[Piece]]] = []
+
+    def die(source: Source, pieces: Sequence[Piece]) -> list[list[Written]]:
+        orders.append((source, pieces))
         raise Died
 
     with pytest.raises(Died):
-        [*lake.mirror().bring([4], die)]  # type: ignore[arg-type]
+        [*lake.mirror().bring([4], die)]
+    # executors outlive the driver
+    assert all([*in_turn(*each)] for each in orders)
     now = now_of(lake)
     assert expired(lake, 0, now + DAY // 2) == Expired(0, 0, 0)
     assert expired(lake, 0, now + 2 * DAY) == Expired(0, 0, 1)

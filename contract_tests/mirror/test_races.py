@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,10 @@ import pytest
 
 from contract_tests.mirror.mirroring import ALL, Lake, in_turn, same_rows
 from contract_tests.worlds.s3 import S3
-from irc_bridge.mirror.pieces import Piece, Source, Written
+from irc_bridge.errors import BrokenTable
+from irc_bridge.lance_store.storage import open_storage
+from irc_bridge.mirror import mirrors
+from irc_bridge.mirror.pieces import Piece, Source, Written, write_piece
 
 RUNS = 4
 
@@ -47,14 +51,47 @@ def test_several_runs_at_once(lake: Lake) -> None:
         assert outcomes == ["another run was first"] * (RUNS - 1) + ["mirrored"]
         assert same_rows(lake.seen(version), lake.open(version).to_table())
     if not lake.options:
-        used = {path for version in (1, 2, 3) for path in parquet_of(lake, version)}
+        used = {path for version in (1, 2, 3) for path in lake.parquet(version)}
         assert {f"data/{name}" for name in lake.files("data")} == used
 
 
-def parquet_of(lake: Lake, version: int) -> set[str]:
-    manifests = lake.mirror()._read(version)
-    paths = {entry.data_file.file_path for manifest in manifests for entry in manifest.entries}
-    return {path.partition("_iceberg/")[2] for path in paths}
+@pytest.mark.parametrize("moment", ["before", "in between", "after"])
+def test_beside_a_cleanup(lake: Lake, moment: str) -> None:
+    """The versions that it removes while their files are made do not count, and their files are not left."""
+    for number in range(4):
+        lake.write(one(number), mode="overwrite")
+
+    def clean_up() -> None:
+        lake.open().cleanup_old_versions(timedelta(0))
+
+    def work(source: Source, pieces: Sequence[Piece]) -> Iterator[list[Written]]:
+        if moment == "before":
+            clean_up()
+        for number, piece in enumerate(pieces):
+            if moment == "in between" and number == 2:
+                clean_up()
+            yield write_piece(source, piece)
+        if moment == "after":
+            clean_up()
+
+    brought = {each.version: each.outcome for each in lake.mirror().bring(ALL, work)}
+    assert brought == {**dict.fromkeys((1, 2, 3), "cleaned up meanwhile"), 4: "mirrored"}
+    assert same_rows(lake.seen(4), lake.open().to_table())
+    if not lake.options:
+        assert len(lake.files("data")) == 1
+
+
+def test_a_file_that_is_missing(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cleanup took it: its version is still there."""
+    monkeypatch.setattr(mirrors, "_CLEANUP_S", 0)
+    lake.write(one(1))
+    lake.write(one(2), mode="append")
+    (first,) = (each.path for each in lake.open(1).get_fragments()[0].metadata.files)
+    storage = open_storage(lake.mirror()._source.location, lake.options)
+    storage.delete(f"data/{first}")
+    with pytest.raises(BrokenTable, match="files of its version 1 are missing"):
+        lake.bring()
+    assert lake.mirror().present() == set()
 
 
 def test_beside_a_writer(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ import irc_bridge
 from contract_tests.mirror.mirroring import Lake, same_rows
 from contract_tests.pipeline.cluster import BOTH, SPARK, Cluster, Environment
 from contract_tests.pipeline.tables import T, rows
-from contract_tests.pipeline.test_mirror import paths_of
 from contract_tests.worlds.disks import small_disk
 
 SECONDS = 120
@@ -84,7 +83,7 @@ def require_whole(lake: Lake, versions: int = VERSIONS) -> None:
     numbers = range(1, versions + 1)
     assert lake.mirror().present() == {*numbers}
     require_readable(lake, numbers)
-    used = {path for version in numbers for path in paths_of(lake, version)}
+    used = {path for version in numbers for path in lake.parquet(version)}
     assert {f"data/{name}" for name in lake.files("data")} == used
 
 
@@ -109,6 +108,14 @@ def test_the_driver_is_killed(lake: Lake, environment: Environment, folder: str)
     for name in lake.files():
         os.utime(Path(lake.uri, "_iceberg", name), (old, old))
     assert ended(lake, [*BRIDGE, "expire", T], environment)[0] == 0
+    require_whole(lake)
+
+
+def test_two_runs_at_once(lake: Lake, environment: Environment) -> None:
+    with running(lake, MIRROR, environment) as one, running(lake, MIRROR, environment) as other:
+        said = [each.communicate(timeout=SECONDS) for each in (one, other)]
+    reports = [report_of((each.returncode, *out)) for each, out in zip((one, other), said, strict=True)]
+    assert sum(report["versions"] for report in reports) == VERSIONS
     require_whole(lake)
 
 
@@ -140,8 +147,11 @@ def test_stopped_with_ctrl_c(lake: Lake, environment: Environment) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err.strip()) == (1, "Aborted!")
+    # what the two workers were writing may be left
+    assert len(lake.files("data")) <= 4
     ended(lake, MIRROR, environment)
-    require_whole(lake)
+    assert lake.mirror().present() == {*range(1, VERSIONS + 1)}
+    require_readable(lake, lake.mirror().present())
 
 
 def test_a_full_disk(environment: Environment) -> None:
@@ -155,7 +165,8 @@ def test_a_full_disk(environment: Environment) -> None:
             filler.write_bytes(b"x" * 8_000_000)
         code, out, err = ended(lake, MIRROR, environment)
         assert (code, json.loads(out), err.count("\n")) == (1, [], 1)
-        assert err.startswith(f"irc-bridge: {T}: Could not write below file://{lake.uri}: No space left")
+        assert err.startswith(f"irc-bridge: {T}: Could not write below file://{lake.uri}: ")
+        assert "No space left on device" in err
         assert (lake.mirror().present(), len(lake.files("data"))) == ({1}, 1)
         require_readable(lake, [1])
         filler.unlink()

@@ -80,7 +80,7 @@ def _follow(look: "Callable[[], Iterable[tuple[str, Outcome]]]", every: float, o
         for name, outcome in _without_end(look):
             message = outcome.message if isinstance(outcome, BridgeError) else ""
             if message and said.get(name) != message:
-                warn(f"{name}: {message} Trying again.")
+                warn(f"{name}: {message.rstrip('.')}. Trying again.")
             said[name] = message
             if outcome is not None and not isinstance(outcome, BridgeError) and outcome.versions:
                 output.rows([outcome.summary()])

@@ -1,6 +1,8 @@
 """The Parquet copy of one table: an Iceberg snapshot for each of its versions, with the version as snapshot-id."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 from uuid import uuid4
@@ -9,11 +11,11 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 
 from irc_bridge.catalog.models import TableInfo, TableVersion
-from irc_bridge.errors import Internal
-from irc_bridge.lance_store.failures import Missing
+from irc_bridge.errors import BridgeError, Internal
+from irc_bridge.lance_store.failures import Missing, broken
 from irc_bridge.lance_store.fragments import fragments_of, open_version
 from irc_bridge.lance_store.locations import path_below, place_of
-from irc_bridge.lance_store.mirrored import LISTS, MANIFESTS, list_name
+from irc_bridge.lance_store.mirrored import DATA, LISTS, MANIFESTS, list_name
 from irc_bridge.lance_store.storage import Storage, open_storage
 from irc_bridge.mirror.avro import Manifest, data_file, list_of, new_manifest, read_list, read_manifest
 from irc_bridge.mirror.changes import Change, changed
@@ -24,6 +26,7 @@ from irc_bridge.translation.schema import to_iceberg
 _BATCH_BYTES = 4 * 1024**3
 """So much is written before the versions that it is for are committed: what a killed run loses."""
 _BATCH_VERSIONS = 100
+_CLEANUP_S = 10
 
 Work = Callable[[Source, Sequence[Piece]], Iterable[list[Written]]]
 """Does all pieces with `write_piece`, wherever it likes."""
@@ -46,6 +49,8 @@ class Brought:
 class _Run:
     """The new files of a run; which of them count is not known before a version is committed."""
 
+    id: str = field(default_factory=lambda: uuid4().hex[:12])
+    """Stands in their names."""
     written: dict[str, Written] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
 
@@ -76,7 +81,7 @@ class Mirror:
         try:
             while left:
                 files = self._files_around(left[0], present)
-                batch, pieces = self._plan(left, files)
+                batch, pieces = self._plan(left, files, run)
                 for new in work(self._source, pieces) if pieces else ():
                     for each in new:
                         run.written[each.path] = each
@@ -87,14 +92,27 @@ class Mirror:
                         present.add(number)
                     yield brought
                 left = left[len(batch) :]
-        finally:
-            for path in run.written.keys() - run.used:
-                self._storage.delete(path_below(self._source.location, path))
+        except BaseException:
+            # also those of which nobody here has heard
+            with suppress(BridgeError):
+                self._remove_unused(
+                    run, [f"{DATA}/{name}" for name in self._storage.names(DATA) if run.id in name]
+                )
+            raise
+        self._remove_unused(run, (path_below(self._source.location, path) for path in run.written))
 
-    def _plan(self, left: Sequence[int], files: Files) -> tuple[dict[int, list[Wanted] | None], list[Piece]]:
+    def _remove_unused(self, run: _Run, new: Iterable[str]) -> None:
+        used = {path_below(self._source.location, path) for path in run.used}
+        for path in new:
+            if path not in used:
+                self._storage.delete(path)
+
+    def _plan(
+        self, left: Sequence[int], files: Files, run: _Run
+    ) -> tuple[dict[int, list[Wanted] | None], list[Piece]]:
         """The next versions with what each needs, None where Lance has cleaned up; and the work for them."""
         batch: dict[int, list[Wanted] | None] = {}
-        pieces = Pieces(files)
+        pieces = Pieces(files, run.id)
         for number in left[:_BATCH_VERSIONS]:
             batch[number] = self._wanted(number)
             pieces.add(batch[number] or ())
@@ -128,6 +146,9 @@ class Mirror:
         if wanted is None or not self._is_there(version):
             return Brought(number, "cleaned up meanwhile")
         live = _live(wanted, files)
+        if live is None:
+            self._require_gone(version)
+            return Brought(number, "cleaned up meanwhile")
         below = max((each for each in present if each < number), default=None)
         if not self._commit(version, live, below):
             return Brought(number, "another run was first")
@@ -198,6 +219,14 @@ class Mirror:
         name = path_below(self._source.location, version.manifest)
         return self._storage.identity(name) is not None
 
+    def _require_gone(self, version: TableVersion) -> None:
+        """Of which files are missing. A cleanup removes them before the manifest that names them."""
+        deadline = time.monotonic() + _CLEANUP_S
+        while self._is_there(version):
+            if time.monotonic() > deadline:
+                raise broken(self._source.location, f"files of its version {version.version} are missing")
+            time.sleep(0.05)
+
     def _name(self, version: TableVersion) -> str:
         return list_name(self._source.location, version.version, version.timestamp_ms)
 
@@ -205,14 +234,15 @@ class Mirror:
         return max((each for each in self._versions if each < version), default=None)
 
 
-def _live(wanted: Iterable[Wanted], files: Files) -> dict[str, DataFile]:
+def _live(wanted: Iterable[Wanted], files: Files) -> dict[str, DataFile] | None:
+    """None where one could not be made."""
     live: dict[str, DataFile] = {}
     for each in wanted:
         rows = files.rows_of(each)
-        assert rows is not None
+        deletions = None if rows is None else files.deletions_of(each, rows)
+        if rows is None or (deletions is None) != (each.deletions is None):
+            return None
         live[rows.file_path] = rows
-        deletions = files.deletions_of(each, rows)
-        assert (deletions is None) == (each.deletions is None)
         if deletions is not None:
             live[deletions.file_path] = deletions
     return live

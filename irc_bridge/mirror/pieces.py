@@ -2,6 +2,7 @@
 each time it makes new files, and only a manifest list that names them makes them count. Runs in executors."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from irc_bridge.catalog.models import Levels, TableInfo
 from irc_bridge.catalog.ports import CanVendCredentials, Catalog
+from irc_bridge.lance_store.failures import Missing
 from irc_bridge.lance_store.fragments import Dataset, count_of, deleted_of, open_version, rows_of
 from irc_bridge.lance_store.locations import place_of
 from irc_bridge.lance_store.mirrored import DATA
@@ -53,6 +55,8 @@ class Deletions:
 class Piece:
     key: str
     """Names the rows: fragments with the same key have the same Parquet file."""
+    run: str
+    """Whose new files these are."""
     fragment: int
     version: int
     """One at which the fragment can be read."""
@@ -77,14 +81,20 @@ class Written:
 
 
 def write_piece(source: Source, piece: Piece) -> list[Written]:
-    written = [] if piece.data is not None else [_write_rows(source, piece)]
-    data = piece.data or written[0].path
-    return written + [_write_deletions(source, piece.fragment, each, data) for each in piece.deletions]
+    """Less than it asks for where Lance has cleaned up what it needs."""
+    written: list[Written] = []
+    with suppress(Missing):
+        if piece.data is None:
+            written.append(_write_rows(source, piece))
+        data = piece.data or written[0].path
+        for each in piece.deletions:
+            written.append(_write_deletions(source, piece, each, data))
+    return written
 
 
 def _write_rows(source: Source, piece: Piece) -> Written:
     dataset = open_version(source.location, source.options, piece.version)
-    name = f"{DATA}/{piece.key}-{uuid4().hex}.parquet"
+    name = _new_name(piece.key, piece.run, "parquet")
     with new_file(source.location, source.options, name) as file:
         statistics = write_parquet(file.path, piece.schema, _rows(dataset, piece))
     return Written(piece.key, place_of(source.location, name), file.size, statistics)
@@ -98,11 +108,15 @@ def _rows(dataset: Dataset, piece: Piece) -> Iterator[pa.RecordBatch]:
     return (conform(each, piece.schema) for each in batches)
 
 
-def _write_deletions(source: Source, fragment: int, deletions: Deletions, data: str) -> Written:
+def _new_name(key: str, run: str, kind: str) -> str:
+    return f"{DATA}/{key}-{run}-{uuid4().hex}.{kind}"
+
+
+def _write_deletions(source: Source, piece: Piece, deletions: Deletions, data: str) -> Written:
     dataset = open_version(source.location, source.options, deletions.version)
-    positions = deleted_of(dataset, fragment)
+    positions = deleted_of(dataset, piece.fragment)
     rows = pa.RecordBatch.from_arrays([pa.array([data] * len(positions), pa.string()), positions], schema=_DELETES)
-    name = f"{DATA}/{deletions.key}-{uuid4().hex}-deletes.parquet"
+    name = _new_name(deletions.key, piece.run, "deletes.parquet")
     with new_file(source.location, source.options, name) as file:
         statistics = write_parquet(file.path, _DELETES, [rows])
     statistics.lower_bounds[PATH_ID] = statistics.upper_bounds[PATH_ID] = data.encode()

@@ -79,8 +79,9 @@ def key_of(path: str) -> str:
 class Pieces:
     """The work that versions need which a mirror does not have yet; one piece for all that need the same rows."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, run: str) -> None:
         self._files = files
+        self._run = run
         self._pieces: dict[str, list[Piece]] = {}
         self.size = 0
 
@@ -98,17 +99,29 @@ class Pieces:
         data = None if rows is None else rows.file_path
         for number, piece in enumerate(pieces):
             if piece.data == data and wanted.columns <= piece.columns:
-                pieces[number] = _with_deletions(piece, wanted)
+                # the newest version is the last that a cleanup removes
+                version = wanted.version if wanted.schema.equals(piece.schema, True) else piece.version
+                pieces[number] = _with_deletions(replace(piece, version=version), wanted)
                 return
-        new = Piece(wanted.key, wanted.fragment, wanted.version, wanted.schema, wanted.columns, wanted.size, data)
+        new = Piece(
+            wanted.key,
+            self._run,
+            wanted.fragment,
+            wanted.version,
+            wanted.schema,
+            wanted.columns,
+            wanted.size,
+            data,
+        )
         pieces.append(_with_deletions(new, wanted))
         self.size += wanted.size if rows is None else 0
 
 
 def _with_deletions(piece: Piece, wanted: Wanted) -> Piece:
-    if wanted.deletions is None or any(known.key == wanted.deletions for known in piece.deletions):
+    if wanted.deletions is None:
         return piece
-    return replace(piece, deletions=(*piece.deletions, Deletions(wanted.deletions, wanted.version)))
+    others = tuple(known for known in piece.deletions if known.key != wanted.deletions)
+    return replace(piece, deletions=(*others, Deletions(wanted.deletions, wanted.version)))
 
 
 def _digest(*parts: object) -> str:
