@@ -93,7 +93,15 @@ def _location(place: Place, table: str) -> str:
     return location
 
 
-@pytest.fixture(scope="session", params=["local", "s3", "local, another server", "s3, another server"])
+PLACES = ["local", "s3", "local, another server", "s3, another server"]
+
+
+@pytest.fixture(scope="session")
+def places(local_place: Place, s3_place: Place, places_behind: dict[str, Place]) -> list[Place]:
+    return [local_place, s3_place, *places_behind.values()]
+
+
+@pytest.fixture(scope="session", params=PLACES)
 def place(request: pytest.FixtureRequest) -> Place:
     """What is read, on each storage, of each kind of warehouse."""
     name: str = request.param

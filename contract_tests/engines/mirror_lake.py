@@ -44,6 +44,25 @@ class Place:
     namespace: str
     tables: Mapping[str, Table]
 
+    @property
+    def catalog(self) -> str:
+        """What engines that know all places call this one."""
+        return self.name.replace(", another server", "_behind")
+
+    @property
+    def s3_properties(self) -> dict[str, str]:
+        """What Iceberg's own readers need for the storage of the tables. Nothing for a local disk."""
+        options = next(iter(self.tables.values())).options
+        if not options:
+            return {}
+        return {
+            "s3.endpoint": options["aws_endpoint"],
+            "s3.access-key-id": options["aws_access_key_id"],
+            "s3.secret-access-key": options["aws_secret_access_key"],
+            "s3.path-style-access": "true",
+            "client.region": "us-east-1",
+        }
+
 
 def fill(root: str, options: Mapping[str, str]) -> dict[str, Table]:
     tables = {name: Table(root, options, name) for name in [*MAKERS, *ODD_NAMES]}

@@ -18,14 +18,16 @@ _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def of_lance(rows: pa.Table, left_out: Collection[str] = ()) -> list[Row]:
+def of_lance(rows: pa.Table, left_out: Collection[str] = (), null_is_empty: bool = False) -> list[Row]:
     """In the order in which they lie. `left_out` are columns, and fields in them, that no engine sees."""
     fields = [field for field in rows.schema if field.name not in left_out]
-    columns = [(field.name, _of_column(rows[field.name], field, left_out)) for field in fields]
+    columns = [(field.name, _of_column(rows[field.name], field, left_out, null_is_empty)) for field in fields]
     return [tuple((name, values[number]) for name, values in columns) for number in range(len(rows))]
 
 
-def _of_column(column: pa.ChunkedArray, field: pa.Field, left_out: Collection[str]) -> list[Value]:
+def _of_column(
+    column: pa.ChunkedArray, field: pa.Field, left_out: Collection[str], null_is_empty: bool
+) -> list[Value]:
     type_ = field.type
     if pa.types.is_dictionary(type_):
         return list(column.cast(type_.value_type).to_pylist())
@@ -36,7 +38,7 @@ def _of_column(column: pa.ChunkedArray, field: pa.Field, left_out: Collection[st
         return [None if each is None else _EPOCH.date() + timedelta(each // 86_400_000) for each in _raw(column)]
     if getattr(type_, "unit", "") == "ns":
         return [_of_nanoseconds(each, type_) for each in _raw(column)]
-    return [_of_lance(value, type_, field.name, left_out) for value in column.to_pylist()]
+    return [_of_lance(value, type_, field.name, left_out, null_is_empty) for value in column.to_pylist()]
 
 
 def _raw(column: pa.ChunkedArray) -> list[int | None]:
@@ -54,20 +56,22 @@ def _of_nanoseconds(value: int | None, type_: pa.DataType) -> Value:
     return moment if type_.tz is None else moment.replace(tzinfo=UTC)
 
 
-def _of_lance(value: Value, type_: pa.DataType, path: str, left_out: Collection[str]) -> Value:
+def _of_lance(
+    value: Value, type_: pa.DataType, path: str, left_out: Collection[str], null_is_empty: bool
+) -> Value:
+    def inner(value: Value, type_: pa.DataType, name: str) -> Value:
+        return _of_lance(value, type_, f"{path}.{name}", left_out, null_is_empty)
+
     if value is None:
-        return None
+        return [] if null_is_empty and _holds_structs(type_) else None
     if pa.types.is_struct(type_):
         kept = [field for field in type_ if f"{path}.{field.name}" not in left_out]
-        return tuple((f.name, _of_lance(value[f.name], f.type, f"{path}.{f.name}", left_out)) for f in kept)
+        return tuple((f.name, inner(value[f.name], f.type, f.name)) for f in kept)
     if pa.types.is_map(type_):
-        parts = ((type_.key_type, "key"), (type_.item_type, "value"))
-        pairs = [
-            [_of_lance(each, *part, left_out) for each, part in zip(pair, parts, strict=True)] for pair in value
-        ]
-        return sorted(map(tuple, pairs))
+        pairs = [(inner(key, type_.key_type, "key"), inner(each, type_.item_type, "value")) for key, each in value]
+        return sorted(pairs)
     if _is_list(type_):
-        return [_of_lance(each, type_.value_type, f"{path}.element", left_out) for each in value]
+        return [inner(each, type_.value_type, "element") for each in value]
     if pa.types.is_duration(type_):
         return value // _MICROSECOND
     if type_ == pa.uint64():
@@ -83,6 +87,11 @@ def _plain(value: Value, type_: pa.DataType) -> Value:
     if pa.types.is_floating(type_):
         return "NaN" if value != value else float(value) + 0.0
     return value
+
+
+def _holds_structs(type_: pa.DataType) -> bool:
+    inner = type_.item_type if pa.types.is_map(type_) else type_.value_type if _is_list(type_) else type_
+    return inner is not type_ and bool(pa.types.is_struct(inner))
 
 
 def _is_list(type_: pa.DataType) -> bool:

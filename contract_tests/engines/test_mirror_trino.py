@@ -1,46 +1,65 @@
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
-from contract_tests.engines.mirror_lake import LEFT_OUT, MAKERS, ODD_NAMES, Place, lance_rows, versions_of
-from contract_tests.engines.same_rows import of_json, of_lance, require_same
+from contract_tests.engines.every_version import Engine, require_every_version
+from contract_tests.engines.mirror_lake import MAKERS, ODD_NAMES, Place
+from contract_tests.engines.same_rows import Row, of_json
 from contract_tests.worlds.java import CannotRun
-from contract_tests.worlds.s3 import KEY, SECRET
 from contract_tests.worlds.trino import Trino, trino_server
 
-S3_SETTINGS = {
-    "fs.native-s3.enabled": "true",
-    "s3.path-style-access": "true",
-    "s3.region": "us-east-1",
-    "s3.aws-access-key": KEY,
-    "s3.aws-secret-key": SECRET,
-}
 
-
-def settings_for(url: str) -> dict[str, str]:
-    return {
+def settings_of(place: Place) -> dict[str, str]:
+    settings = {
         "connector.name": "iceberg",
         "iceberg.catalog.type": "rest",
-        "iceberg.rest-catalog.uri": url,
+        "iceberg.rest-catalog.uri": place.url,
         "iceberg.rest-catalog.warehouse": "main",
         "iceberg.rest-catalog.nested-namespace-enabled": "true",
         "iceberg.rest-catalog.case-insensitive-name-matching": "true",
-        "fs.hadoop.enabled": "true",
+    }
+    s3 = place.s3_properties
+    if not s3:
+        return {**settings, "fs.hadoop.enabled": "true"}
+    return {
+        **settings,
+        "fs.native-s3.enabled": "true",
+        "s3.endpoint": s3["s3.endpoint"],
+        "s3.path-style-access": "true",
+        "s3.region": s3["client.region"],
+        "s3.aws-access-key": s3["s3.access-key-id"],
+        "s3.aws-secret-key": s3["s3.secret-access-key"],
     }
 
 
 @pytest.fixture(scope="module")
-def trino(local_place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
+def trino(places: list[Place], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
+    catalogs = {place.catalog: settings_of(place) for place in places}
     try:
-        with trino_server(tmp_path_factory.mktemp("trino"), {"local": settings_for(local_place.url)}) as trino:
+        probe = f"SELECT count(id) FROM {of(places[0], 'types', 1)}"
+        with trino_server(tmp_path_factory.mktemp("trino"), catalogs, probe) as trino:
             yield trino
     except CannotRun as reason:
         pytest.skip(f"Trino: {reason}")
 
 
+@pytest.fixture(scope="module")
+def engine(trino: Trino) -> Engine:
+    def rows(place: Place, name: str, version: int, schema: pa.Schema) -> list[Row]:
+        return of_json(*trino.run(f"SELECT * FROM {of(place, name, version)}"), schema)
+
+    def count(place: Place, name: str, version: int) -> int:
+        ((counted,),) = trino.rows(f"SELECT count(*) FROM {of(place, name, version)}")
+        return counted  # type: ignore[no-any-return]
+
+    return Engine(rows, count)
+
+
+def of(place: Place, name: str, version: int) -> str:
+    return f"{place.catalog}.{place.namespace}.\"{name}\" FOR VERSION AS OF BIGINT '{version}'"
+
+
 @pytest.mark.parametrize("name", [*MAKERS, *ODD_NAMES])
-def test_every_version(trino: Trino, local_place: Place, name: str) -> None:
-    for version in versions_of(local_place.tables[name]):
-        expected = lance_rows(local_place.tables[name], version)
-        columns, rows = trino.run(f"SELECT * FROM local.default.\"{name}\" FOR VERSION AS OF BIGINT '{version}'")
-        require_same(of_json(columns, rows, expected.schema), of_lance(expected, LEFT_OUT.get(name, ())))
+def test_every_version(engine: Engine, place: Place, name: str) -> None:
+    require_every_version(engine, place, name)

@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 from contract_tests.directory.opened import load, open_in
 from contract_tests.translation.lance_tables import alter
 from irc_bridge.catalog.models import TableInfo
+from irc_bridge.lance_store.locations import encoded
 from irc_bridge.mirror.mirrors import Brought, Mirror
 from irc_bridge.mirror.pieces import Piece, Source, Written, write_piece
 from irc_bridge.translation.metadata import table_metadata
@@ -28,7 +29,8 @@ class Lake:
         self.root = root
         self.options = dict(options)
         self.name = name
-        self.uri = f"{root}/{name}.lance"
+        # of a URI Lance decodes what looks encoded
+        self.uri = f"{root}/{encoded(name) if '://' in root else name}.lance"
 
     def write(self, rows: pa.Table, **how: Any) -> lance.LanceDataset:
         return lance.write_dataset(rows, self.uri, storage_options=self.options or None, **how)

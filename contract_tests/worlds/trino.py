@@ -64,8 +64,9 @@ class Trino:
 
 
 @contextmanager
-def trino_server(folder: Path, catalogs: Mapping[str, Mapping[str, str]]) -> Iterator[Trino]:
-    """The server with these catalogs, its files in `folder`. CannotRun without a JDK 24 or later."""
+def trino_server(folder: Path, catalogs: Mapping[str, Mapping[str, str]], probe: str) -> Iterator[Trino]:
+    """The server with these catalogs, its files in `folder`; `probe` is a query that reads a file. CannotRun
+    without a JDK 24 or later."""
     java, home, port = java_home(24, 99) / "bin/java", _home(), free_port()
     etc = folder / "etc"
     (etc / "catalog").mkdir(parents=True)
@@ -99,15 +100,15 @@ def trino_server(folder: Path, catalogs: Mapping[str, Mapping[str, str]]) -> Ite
     with serving(command, f"{url}/v1/info", seconds=SECONDS):
         trino = Trino(url)
         with trino.session:
-            _wait_until_ready(trino)
+            _wait_until_ready(trino, probe)
             yield trino
 
 
-def _wait_until_ready(trino: Trino) -> None:
-    """It answers before it takes queries."""
+def _wait_until_ready(trino: Trino, probe: str) -> None:
+    """It answers before it takes queries, and takes them before it has nodes for them."""
     while True:
         try:
-            trino.run("SELECT 1")
+            trino.run(probe)
             return
         except TrinoError as error:
             if "initializing" not in str(error) and "No nodes available" not in str(error):

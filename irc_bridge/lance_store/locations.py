@@ -48,7 +48,7 @@ def place_of(location: str, path: str) -> str:
     """The URI of a file below a table, for readers that decode nothing in it."""
     if scheme_of(location) == LOCAL:
         return f"file://{local_path(location)}/{path}"
-    return f"{location}/{path}"
+    return f"{unquote(location)}/{path}"
 
 
 def path_below(location: str, uri: str) -> str:
