@@ -30,6 +30,8 @@ FLOATS: list[list[float | None]] = [
     [-0.0],
     [5e-324, 1.7976931348623157e308],
 ]
+HELD = "held"
+"""The table that a test changes."""
 ODD_NAMES = ["a b", "per%20cent", "Grüße", "it's", "plus+plus", "hash#tag", "what?", "semi;colon", "Mixed"]
 LEFT_OUT = {"left_out": {"nothing", "wide", "picture", "place.nothing"}, "only_left_out": {"nothing"}}
 """Columns that Iceberg has no type for."""
@@ -65,7 +67,7 @@ class Place:
 
 
 def fill(root: str, options: Mapping[str, str]) -> dict[str, Table]:
-    tables = {name: Table(root, options, name) for name in [*MAKERS, *ODD_NAMES]}
+    tables = {name: Table(root, options, name) for name in [*MAKERS, *ODD_NAMES, HELD]}
     for name, table in tables.items():
         MAKERS.get(name, _people)(table)
         table.bring()

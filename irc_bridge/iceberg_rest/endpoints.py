@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from starlette.responses import Response
 
+from irc_bridge import names
 from irc_bridge.catalog import ports
 from irc_bridge.catalog.warehouses import Warehouse
+from irc_bridge.errors import NamespaceNotFound, TableNotFound
 from irc_bridge.iceberg_rest import (
     commits,
     config,
@@ -43,6 +46,20 @@ class Endpoint:
     advertised: bool = True
 
 
+def _of_table(handler: Handler) -> Handler:
+    """Where there is no such namespace there is no such table. Java clients, told so, look for the metadata table:
+    `ns.t.snapshots` may be one of `ns.t`."""
+
+    @wraps(handler)
+    def answer(call: Call) -> Response:
+        try:
+            return handler(call)
+        except NamespaceNotFound as error:
+            raise TableNotFound(f"Table does not exist: {names.decode(call.params['table'])}. {error}") from error
+
+    return answer
+
+
 def _read(operation: str, method: str, path: str, handler: Handler) -> Endpoint:
     return Endpoint(operation, method, path, handler)
 
@@ -73,12 +90,12 @@ ENDPOINTS = (
     _read("listTables", "GET", TABLES, tables.list_tables),
     _change("createTable", "POST", TABLES, tables.create_table, ports.CanCreateTables),
     _change("registerTable", "POST", NAMESPACE + "/register", tables.register_table, ports.CanRegisterTables),
-    _read("loadTable", "GET", TABLE, loads.load_table),
-    _read("tableExists", "HEAD", TABLE, loads.table_exists),
+    _read("loadTable", "GET", TABLE, _of_table(loads.load_table)),
+    _read("tableExists", "HEAD", TABLE, _of_table(loads.table_exists)),
     _change("updateTable", "POST", TABLE, commits.update_table, ports.CanCommit),
-    _change("dropTable", "DELETE", TABLE, tables.drop_table, ports.CanDropTables),
-    _read("loadCredentials", "GET", TABLE + "/credentials", credentials.load_credentials),
-    _read("reportMetrics", "POST", TABLE + "/metrics", tables.report_metrics),
+    _change("dropTable", "DELETE", TABLE, _of_table(tables.drop_table), ports.CanDropTables),
+    _read("loadCredentials", "GET", TABLE + "/credentials", _of_table(credentials.load_credentials)),
+    _read("reportMetrics", "POST", TABLE + "/metrics", _of_table(tables.report_metrics)),
     _absent("planTableScan", "POST", TABLE + "/plan", scans.plan_table_scan),
     _absent("fetchPlanningResult", "GET", TABLE + "/plan/{plan-id}", scans.no_such_plan),
     _absent("cancelPlanning", "DELETE", TABLE + "/plan/{plan-id}", scans.no_such_plan),

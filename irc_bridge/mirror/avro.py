@@ -54,7 +54,7 @@ def data_file(written: Written) -> DataFile:
         key_metadata=None,
         split_offsets=statistics.split_offsets or None,
         equality_ids=None,
-        sort_order_id=None,
+        sort_order_id=0,
         spec_id=0,
     )
 
