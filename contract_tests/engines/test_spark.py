@@ -1,7 +1,3 @@
-import gc
-import json
-import os
-import sys
 from collections.abc import Iterator
 
 import lance
@@ -9,37 +5,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from contract_tests.engines.conftest import Connect
 from contract_tests.engines.lake import ODD_NAMES, TABLES, Lake
-from contract_tests.worlds.java import CannotRun, jar, java_home
+from contract_tests.worlds.spark import LEAVES_SOCKETS, CannotRun, settings_for, spark_session
 
-RUNTIME = os.environ.get("ICEBERG_SPARK_RUNTIME")
-"""Another Iceberg runtime than the one that `irc-bridge connect spark` names, for older Sparks."""
-
-
-# PySpark leaves its sockets to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed <socket:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = LEAVES_SOCKETS
 
 
 @pytest.fixture(scope="module")
-def spark(connect: Connect) -> Iterator[SparkSession]:
-    configuration = json.loads(connect("spark", "json"))
-    printed = configuration.pop("spark.jars.packages")
+def spark(lake: Lake) -> Iterator[SparkSession]:
     try:
-        os.environ["JAVA_HOME"] = str(java_home())
-        configuration["spark.jars"] = str(jar(RUNTIME or printed))
+        with spark_session(settings_for(lake.url, lake.root.parent)) as session:
+            yield session
     except CannotRun as reason:
         pytest.skip(f"Spark: {reason}")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    for key, value in configuration.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
-    gc.collect()
 
 
 def rows(spark: SparkSession, statement: str) -> list[Row]:

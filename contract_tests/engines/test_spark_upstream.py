@@ -1,11 +1,6 @@
 """Spark through the bridge before another server: its Iceberg tables are written and read as ever, and Lance
 tables stand beside them in the same namespaces."""
 
-import gc
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,15 +11,12 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from contract_tests.worlds.bridge import SCHEMA, Client, Server
-from contract_tests.worlds.java import CannotRun, jar, java_home
 from contract_tests.worlds.servers import reference_server
+from contract_tests.worlds.spark import LEAVES_SOCKETS, CannotRun, settings_for, spark_session
 from contract_tests.worlds.upstream import bridge_over
 from contract_tests.worlds.writer import rows as lance_rows
 
-# PySpark leaves its sockets to the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:unclosed <socket:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = LEAVES_SOCKETS
 
 
 @dataclass(frozen=True)
@@ -56,23 +48,12 @@ def lake(upstream_lake: tuple[Lake, Server]) -> Lake:
 @pytest.fixture(scope="module")
 def spark(upstream_lake: tuple[Lake, Server]) -> Iterator[SparkSession]:
     lake, server = upstream_lake
-    port = lake.url.rsplit(":", 1)[1]
-    command = [sys.executable, "-m", "irc_bridge", "connect", "spark", "--port", port, "--output", "json"]
-    printed = subprocess.run(command, capture_output=True, check=True, text=True, cwd=server.cwd).stdout
-    configuration = json.loads(printed)
+    settings = {**settings_for(lake.url, server.cwd), "spark.sql.shuffle.partitions": "1"}
     try:
-        os.environ["JAVA_HOME"] = str(java_home())
-        configuration["spark.jars"] = str(jar(configuration.pop("spark.jars.packages")))
+        with spark_session(settings) as session:
+            yield session
     except CannotRun as reason:
         pytest.skip(f"Spark: {reason}")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    for key, value in {**configuration, "spark.sql.shuffle.partitions": "1"}.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
-    gc.collect()
 
 
 @pytest.fixture

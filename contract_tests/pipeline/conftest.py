@@ -1,4 +1,3 @@
-import gc
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from contract_tests.pipeline.cluster import Cluster, Environment, spark_cluster
 from contract_tests.worlds.java import CannotRun, jar, java_home
+from contract_tests.worlds.spark import ending_java
 from irc_bridge.cli.engines import SPARK_PACKAGE
 from irc_bridge.cli.main import cli
 from irc_bridge.errors import BridgeError
@@ -18,11 +18,6 @@ from irc_bridge.pipeline.session import spark_session
 
 Row = dict[str, Any]
 Import = Callable[..., Row]
-
-LEAVES_SOCKETS = pytest.mark.filterwarnings(
-    "ignore:unclosed <socket:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
-"""PySpark leaves its sockets to the garbage collector."""
 
 
 @pytest.fixture(scope="session")
@@ -46,9 +41,9 @@ def cluster(environment: Environment, tmp_path_factory: pytest.TempPathFactory) 
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One for all: commands use it because it is active."""
+    """Commands use it because it is active."""
     os.environ["JAVA_HOME"] = str(java)
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "Europe/Paris"}
     try:
@@ -58,9 +53,8 @@ def spark(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
         settings["spark.sql.catalog.lake.warehouse"] = str(tmp_path_factory.mktemp("lake"))
     except CannotRun:
         pass
-    with spark_session("irc-bridge tests", "local[2]", settings) as session:
+    with ending_java(), spark_session("irc-bridge tests", "local[2]", settings) as session:
         yield session
-    gc.collect()
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from contract_tests.pipeline.conftest import LEAVES_SOCKETS, Import
+from contract_tests.pipeline.conftest import Import
 from contract_tests.pipeline.tables import SCHEMA, T, at, contents, files, parquet, rows
+from contract_tests.worlds.spark import LEAVES_SOCKETS
 from irc_bridge.errors import InvalidInput
 
 pytestmark = LEAVES_SOCKETS

@@ -8,8 +8,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from contract_tests.pipeline.conftest import LEAVES_SOCKETS, Import
+from contract_tests.pipeline.conftest import Import
 from contract_tests.pipeline.tables import T, at, contents, files
+from contract_tests.worlds.spark import LEAVES_SOCKETS
 from irc_bridge.errors import InvalidInput
 
 pytestmark = LEAVES_SOCKETS

@@ -6,8 +6,9 @@ from typing import Any
 import lance
 import pytest
 
-from contract_tests.pipeline.conftest import LEAVES_SOCKETS, Import
+from contract_tests.pipeline.conftest import Import
 from contract_tests.pipeline.tables import T, at, contents, files, rows
+from contract_tests.worlds.spark import LEAVES_SOCKETS
 from irc_bridge.catalog.models import NewTable, TableInfo
 from irc_bridge.catalog.ports import CanChangeNamespaces, CanCreateTables
 from irc_bridge.cli.backends import open_warehouses

@@ -6,11 +6,12 @@ import lance
 import pytest
 import requests
 
-from contract_tests.pipeline.conftest import LEAVES_SOCKETS, Import
+from contract_tests.pipeline.conftest import Import
 from contract_tests.pipeline.tables import T, contents
 from contract_tests.worlds.java import CannotRun
 from contract_tests.worlds.s3 import S3
 from contract_tests.worlds.servers import reference_server
+from contract_tests.worlds.spark import LEAVES_SOCKETS
 from irc_bridge.errors import InvalidInput
 
 pytestmark = LEAVES_SOCKETS

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
 from contract_tests.directory.opened import declared, load, names, new_table, open_in, rows
-from contract_tests.pipeline.conftest import LEAVES_SOCKETS, Row
+from contract_tests.pipeline.conftest import Row
+from contract_tests.worlds.spark import LEAVES_SOCKETS
 from irc_bridge.cli.main import cli
 
 pytestmark = LEAVES_SOCKETS

@@ -12,9 +12,10 @@ import lance
 import pytest
 
 from contract_tests.mirror.mirroring import Lake, same_rows
-from contract_tests.pipeline.conftest import LEAVES_SOCKETS, Commands, Row
+from contract_tests.pipeline.conftest import Commands, Row
 from contract_tests.pipeline.tables import T, at, rows
 from contract_tests.worlds.s3 import S3
+from contract_tests.worlds.spark import LEAVES_SOCKETS
 from irc_bridge.catalog.ports import CanChangeNamespaces
 from irc_bridge.cli.backends import open_warehouses
 from irc_bridge.cli.options import settings_of

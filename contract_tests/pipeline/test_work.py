@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from contract_tests.pipeline.conftest import LEAVES_SOCKETS
+from contract_tests.worlds.spark import LEAVES_SOCKETS
 from irc_bridge.errors import Internal, InvalidInput, ServiceUnavailable, TableNotFound
 from irc_bridge.pipeline.session import spark_session
 from irc_bridge.pipeline.work import grouped, run, watched

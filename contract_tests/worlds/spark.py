@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,10 +25,10 @@ LEAVES_SOCKETS = [
 """PySpark leaves its sockets to the garbage collector."""
 
 
-def settings_for(url: str) -> dict[str, str]:
+def settings_for(url: str, folder: Path | None = None) -> dict[str, str]:
     port = url.rsplit(":", 1)[1]
     command = [sys.executable, "-m", "irc_bridge", "connect", "spark", "--port", port, "--output", "json"]
-    printed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    printed = subprocess.run(command, capture_output=True, check=True, text=True, cwd=folder).stdout
     settings: dict[str, str] = json.loads(printed)
     return settings
 
@@ -47,10 +48,29 @@ def spark_session(settings: Mapping[str, str], on_s3: bool = False) -> Iterator[
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     for key, value in configuration.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
-    gc.collect()
+    with ending_java():
+        session = builder.getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()
 
 
-__all__ = ["LEAVES_SOCKETS", "RUNTIME", "CannotRun", "settings_for", "spark_session"]
+@contextmanager
+def ending_java() -> Iterator[None]:
+    """A process has one Java, whose driver has the jars of its first session: it must not outlive it."""
+    from pyspark import SparkContext
+
+    try:
+        yield
+    finally:
+        context: Any = SparkContext
+        if context._gateway is not None:
+            context._gateway.shutdown()
+            context._gateway.proc.stdin.close()
+            context._gateway.proc.wait(60)
+            context._gateway = context._jvm = None
+        gc.collect()
+
+
+__all__ = ["LEAVES_SOCKETS", "CannotRun", "ending_java", "settings_for", "spark_session"]

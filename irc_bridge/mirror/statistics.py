@@ -43,7 +43,7 @@ def leaves(schema: pa.Schema) -> list[Leaf]:
 def statistics(footer: pq.FileMetaData, schema: pa.Schema) -> Statistics:
     found = Statistics(footer.num_rows)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
-    found.split_offsets = sorted(_starts(group.column(0)) for group in groups if group.num_columns)
+    found.split_offsets = sorted(starts_at(group.column(0)) for group in groups if group.num_columns)
     for number, leaf in enumerate(leaves(schema)):
         chunks = [group.column(number) for group in groups]
         found.column_sizes[leaf.field_id] = sum(chunk.total_compressed_size for chunk in chunks)
@@ -67,7 +67,7 @@ def _leaves(each: pa.Field, path: str, repeated: bool) -> Iterator[Leaf]:
         yield Leaf(int(each.metadata[FIELD_ID]), type_, path, repeated)
 
 
-def _starts(chunk: Any) -> int:
+def starts_at(chunk: Any) -> int:
     data: int = chunk.data_page_offset
     dictionary: int | None = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
     return data if dictionary is None else min(data, dictionary)

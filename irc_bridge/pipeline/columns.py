@@ -59,7 +59,7 @@ def why_not(given: pa.DataType, wanted: pa.DataType) -> str | None:
     wanted = _stored(wanted)
     if given == wanted:
         return None
-    if _is_list(given) and _is_list(wanted):
+    if is_list(given) and is_list(wanted):
         return why_not(given.value_type, wanted.value_type)
     if pa.types.is_map(given) and pa.types.is_map(wanted):
         return why_not(given.key_type, wanted.key_type) or why_not(given.item_type, wanted.item_type)
@@ -95,7 +95,7 @@ def _overflows(given: pa.Array, made: pa.Array) -> bool:
     """Arrow makes infinity of it."""
     if pa.types.is_float64(given.type) and pa.types.is_floating(made.type):
         return bool(pc.any(pc.and_(pc.is_inf(made), pc.invert(pc.is_inf(given)))).as_py())
-    if _is_list(given.type) and _is_list(made.type):
+    if is_list(given.type) and is_list(made.type):
         return _overflows(given.flatten(), made.flatten())
     if pa.types.is_struct(made.type):
         both = {each.name for each in given.type} & {each.name for each in made.type}
@@ -134,7 +134,7 @@ def _stored(each: pa.DataType) -> pa.DataType:
     return each.value_type if pa.types.is_dictionary(each) else each
 
 
-def _is_list(each: pa.DataType) -> bool:
+def is_list(each: pa.DataType) -> bool:
     return bool(pa.types.is_list(each) or pa.types.is_large_list(each) or pa.types.is_fixed_size_list(each))
 
 

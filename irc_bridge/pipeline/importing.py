@@ -25,7 +25,8 @@ from irc_bridge.names import dotted
 from irc_bridge.pipeline import upserts
 from irc_bridge.pipeline.columns import require_fitting, storable
 from irc_bridge.pipeline.failures import spark_errors
-from irc_bridge.pipeline.writing import write
+from irc_bridge.pipeline.sources import Source
+from irc_bridge.pipeline.writing import write, write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,8 +61,9 @@ class _Moved(Exception):
     """The table has another version than the one that rows were found in."""
 
 
-def import_rows(frame: "DataFrame", target: Target, mode: Mode, keys: Sequence[str]) -> Imported:
+def import_rows(source: Source, target: Target, mode: Mode, keys: Sequence[str]) -> Imported:
     began = time.monotonic()
+    frame = source.frame
     info = _info(target)
     schema = _schema(frame)
     place = _place(target, info, schema)
@@ -70,7 +72,10 @@ def import_rows(frame: "DataFrame", target: Target, mode: Mode, keys: Sequence[s
     if mode == "upsert":
         upserts.require_keys(frame.columns, keys, place.schema)
     files = Import(place)
-    parts = write(frame, place, files.discard)
+    if source.is_parquet:
+        parts = write_files(frame, schema, place, files.discard)
+    else:
+        parts = write(frame, place, files.discard)
     try:
         committing = _Committing(target, place, files, parts)
         if mode == "upsert":
