@@ -34,6 +34,7 @@ ON_NESSIE = ["managed_by", "metadata", "rename", "tables", "tags", "version_comm
 
 
 LONG = [
+    *("test_mirror_processes", "test_mirror_spark", "test_mirror_trino", "test_processes"),
     *("test_kit", "test_spark", "test_spark_upstream", "test_managed_crashes", "test_model", "test_concurrency"),
     *("test_commits", "test_metadata", "test_version_crashes", "test_commit_crashes", "test_freshness"),
     *("test_version_commits", "test_caching", "test_serve", "test_s3_crashes", "test_first_versions"),

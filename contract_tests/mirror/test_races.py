@@ -55,6 +55,26 @@ def test_several_runs_at_once(lake: Lake) -> None:
         assert {f"data/{name}" for name in lake.files("data")} == used
 
 
+def test_a_run_that_is_stopped(lake: Lake) -> None:
+    """It takes along what it wrote and had not heard of yet."""
+    for number in range(3):
+        lake.write(one(number), mode="append")
+
+    def stopped(source: Source, pieces: Sequence[Piece]) -> Iterator[list[Written]]:
+        if lake.mirror().present():
+            for piece in pieces:
+                write_piece(source, piece)
+            raise KeyboardInterrupt
+        return in_turn(source, pieces)
+
+    (first,) = lake.mirror().bring([1], stopped)
+    kept = open_storage(lake.uri, lake.options).names("_iceberg/data")
+    assert (first.files_written, len(kept)) == (1, 1)
+    with pytest.raises(KeyboardInterrupt):
+        list(lake.mirror().bring(ALL, stopped))
+    assert open_storage(lake.uri, lake.options).names("_iceberg/data") == kept
+
+
 @pytest.mark.parametrize("moment", ["before", "in between", "after"])
 def test_beside_a_cleanup(lake: Lake, moment: str) -> None:
     """The versions that it removes while their files are made do not count, and their files are not left."""

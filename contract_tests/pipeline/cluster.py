@@ -35,7 +35,8 @@ class Cluster:
     workers: tuple[psutil.Process, ...]
 
     def executors(self) -> list[psutil.Process]:
-        return [each for worker in self.workers for each in worker.children()]
+        """A worker starts other programs too."""
+        return [each for worker in self.workers for each in worker.children() if _is_executor(each)]
 
 
 @contextmanager
@@ -56,6 +57,13 @@ def spark_cluster(environment: Environment, folder: Path) -> Iterator[Cluster]:
             workers.append(psutil.Process(process.pid))
         _wait(lambda: _state(page)["aliveworkers"] == 2)
         yield Cluster(master, tuple(workers))
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return "org.apache.spark.executor.CoarseGrainedExecutorBackend" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _state(page: int) -> dict[str, Any]:
