@@ -116,3 +116,19 @@ def test_connect_spark_is_a_command_for_the_same_values(run: Run) -> None:
     assert set(settings[::2]) == {"--conf"}
     assert dict(line.split("=", 1) for line in settings[1::2]) == values
     assert values["spark.sql.catalog.irc.cache-enabled"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("root", "jars", "files"),
+    [
+        ("./tables", "iceberg-spark-runtime", "fs.hadoop.enabled=true"),
+        ("s3://bucket/tables", "iceberg-aws-bundle", "fs.native-s3.enabled=true"),
+        ("gs://bucket/tables", "iceberg-spark-runtime", "fs.native-gcs.enabled=true"),
+    ],
+)
+def test_connect_knows_the_storage(run: Run, root: str, jars: str, files: str) -> None:
+    """From which engines read rows."""
+    here = {"IRC_BRIDGE__WAREHOUSES__MAIN__ROOT": root}
+    packages = json.loads(run("connect", "spark", "--output", "json", **here).stdout)["spark.jars.packages"]
+    assert jars in packages.split(",")[-1]
+    assert files in run("connect", "trino", **here).stdout.splitlines()

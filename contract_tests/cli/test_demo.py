@@ -37,6 +37,15 @@ def test_one_has_vectors(catalog: Catalog) -> None:
     assert lance.dataset(products.location()).count_rows() == 4
 
 
+def test_their_rows_can_be_read(catalog: Catalog) -> None:
+    for name in ("default.products", "default.orders", "sales.europe.customers"):
+        table = catalog.load_table(name)
+        for snapshot in table.snapshots():
+            found = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist()
+            expected = lance.dataset(table.location(), version=snapshot.snapshot_id).to_table().to_pylist()
+            assert sorted(found, key=str) == sorted(expected, key=str)
+
+
 def test_one_has_versions_a_tag_and_deleted_rows(catalog: Catalog) -> None:
     orders = catalog.load_table("default.orders")
     rows = lance.dataset(orders.location())
@@ -60,7 +69,9 @@ def test_the_duckdb_snippet_runs(demo: Demo) -> None:
         import_extension(extension)
     with duckdb.connect() as session:
         shown = session.execute(snippet(demo, "duckdb")).fetchall()
+        orders = session.execute("SELECT count(*), sum(amount) FROM irc.default.orders").fetchone()
     assert {(row[0], row[2]) for row in shown} >= {("irc", "orders"), ("irc", "products")}
+    assert orders == (135, 15187.5)
 
 
 @pytest.mark.parametrize("engine", ["pylance", "lancedb"])

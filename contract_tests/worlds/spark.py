@@ -39,7 +39,7 @@ def spark_session(settings: Mapping[str, str], on_s3: bool = False) -> Iterator[
     from pyspark.sql import SparkSession
 
     configuration = dict(settings)
-    runtime = RUNTIME or configuration["spark.jars.packages"]
+    runtime = RUNTIME or configuration["spark.jars.packages"].split(",")[0]
     del configuration["spark.jars.packages"]
     coordinates = [runtime, f"{ICEBERG_AWS}:{runtime.rpartition(':')[2]}"][: 2 if on_s3 else 1]
     os.environ["JAVA_HOME"] = str(java_home())

@@ -38,6 +38,7 @@ def connect(
         warehouse=name,
         has_token=settings.server.token is not None or (behind is not None and behind.auth is not None),
         beside_iceberg=behind is not None,
+        root=chosen.root or "",
     )
     output.document(*ENGINES[engine](connection))
 

@@ -22,8 +22,10 @@ def demo(port: int | None) -> None:
     Reads no settings file and no environment; the folder is removed at the end.
     """
     from irc_bridge.cli.backends import open_warehouses
+    from irc_bridge.cli.each_table import chosen_tables, each_table, told
     from irc_bridge.cli.process import end, listen, serve_until_signal
     from irc_bridge.lance_store.samples import Writable, write_samples
+    from irc_bridge.pipeline.mirroring import Mirroring, Versions, in_this_process
 
     with tempfile.TemporaryDirectory(prefix="irc-bridge-demo-", ignore_cleanup_errors=True) as folder:
         settings = _settings(folder, port)
@@ -32,7 +34,9 @@ def demo(port: int | None) -> None:
         catalog = warehouses[WAREHOUSE].catalog
         assert isinstance(catalog, Writable)
         write_samples(catalog)
-        serve_until_signal(settings, warehouses, listener, lambda: say(_welcome(listener)))
+        mirroring = Mirroring(Versions.parse("all"), in_this_process)
+        told(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
+        serve_until_signal(settings, warehouses, listener, lambda: say(_welcome(listener, folder)))
     end()
 
 
@@ -43,15 +47,15 @@ def _settings(folder: str, port: int | None) -> "Settings":
     return Settings(server=server, warehouses={WAREHOUSE: DirWarehouse(root=folder)}, sources={})
 
 
-def _welcome(listener: socket.socket) -> str:
+def _welcome(listener: socket.socket, folder: str) -> str:
     host, port, *_ = listener.getsockname()
-    connection = Connection(url(host, port), WAREHOUSE, has_token=False)
+    connection = Connection(url(host, port), WAREHOUSE, has_token=False, root=folder)
     snippets = [f"--- {engine}\n\n{snippet(connection).text}\n" for engine, snippet in ENGINES.items()]
     return "\n".join(
         (
             f"irc-bridge serves an Iceberg REST Catalog at {connection.uri}",
             f"  and the Lance REST namespace at {connection.uri}/lance",
-            "Its Lance tables, which lie in a temporary folder:",
+            "Its Lance tables, which lie in a temporary folder, with a Parquet mirror for Iceberg engines:",
             "  default.products        4 products with a vector column",
             "  default.orders          several versions, the tag first-day, deleted rows",
             "  sales.europe.customers  in a nested namespace",

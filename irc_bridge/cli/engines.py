@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 SPARK_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+SPARK_S3_PACKAGE = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+_TRINO_STORAGE = {
+    "s3": "fs.native-s3.enabled",
+    "gs": "fs.native-gcs.enabled",
+    "az": "fs.native-azure.enabled",
+    "abfss": "fs.native-azure.enabled",
+}
+_TRINO_FILES = "fs.hadoop.enabled"
 CATALOG = "irc"
 TOKEN_VARIABLE = "IRC_BRIDGE_TOKEN"
 TOKEN_PLACE = "<token>"
@@ -20,6 +28,13 @@ class Connection:
     has_token: bool
     beside_iceberg: bool = False
     """Whether Iceberg tables are listed as well, and all tables lie in namespaces."""
+    root: str = ""
+    """Below which the tables lie, where that is known."""
+
+    @property
+    def scheme(self) -> str:
+        scheme, separator, _ = self.root.partition("://")
+        return scheme if separator else ""
 
 
 class Snippet(NamedTuple):
@@ -47,7 +62,8 @@ for name in tables[:1]:
     print(table.properties)
     for snapshot in table.snapshots():
         print(snapshot)
-    # Its rows, with pylance: lance.dataset(table.location()).to_table()"""
+    # Its rows, where `irc-bridge mirror` has copied them: table.scan(limit=10).to_arrow()
+    # With pylance always: lance.dataset(table.location()).to_table()"""
     return Snippet(
         text, {"type": "rest", "uri": connection.uri, "warehouse": connection.warehouse, **_token(connection)}
     )
@@ -56,7 +72,9 @@ for name in tables[:1]:
 def spark(connection: Connection) -> Snippet:
     prefix = f"spark.sql.catalog.{CATALOG}"
     values = {
-        "spark.jars.packages": SPARK_PACKAGE,
+        "spark.jars.packages": f"{SPARK_PACKAGE},{SPARK_S3_PACKAGE}"
+        if connection.scheme == "s3"
+        else SPARK_PACKAGE,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.type": "rest",
@@ -83,6 +101,8 @@ def trino(connection: Connection) -> Snippet:
         "iceberg.rest-catalog.warehouse": connection.warehouse,
         "iceberg.rest-catalog.nested-namespace-enabled": "true",
     }
+    if connection.root:
+        values[_TRINO_STORAGE.get(connection.scheme, _TRINO_FILES)] = "true"
     if connection.has_token:
         values["iceberg.rest-catalog.security"] = "OAUTH2"
         values["iceberg.rest-catalog.oauth2.token"] = f"${{ENV:{TOKEN_VARIABLE}}}"
@@ -99,6 +119,7 @@ def duckdb(connection: Connection) -> Snippet:
         f"ATTACH '{connection.warehouse}' AS {CATALOG} (TYPE iceberg, ENDPOINT '{connection.uri}', {access});",
         "SHOW ALL TABLES;",
         f"-- Columns: SELECT name, type FROM pragma_table_info('{CATALOG}.NAMESPACE.TABLE');",
+        f"-- Rows, where irc-bridge mirror has copied them: FROM {CATALOG}.NAMESPACE.TABLE;",
     ]
     values = {"warehouse": connection.warehouse, "endpoint": connection.uri}
     return Snippet(

@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -110,6 +110,10 @@ def expired(name: str, catalog: Catalog, table: Levels, grace_ms: int, now_ms: i
     assert isinstance(info, TableInfo)
     done = expire(source_of(catalog, table, info), info, grace_ms, now_ms)
     return {"table": name, **asdict(done)}
+
+
+def in_this_process(source: Source, pieces: Sequence[Piece]) -> Iterator[list[Written]]:
+    return map(partial(write_piece, source), pieces)
 
 
 def on_spark(session: Callable[[], "SparkSession"]) -> Work:
