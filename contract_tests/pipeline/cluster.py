@@ -18,7 +18,7 @@ from contract_tests.worlds.process import free_port, serving
 
 Environment = Mapping[str, str]
 SPARK = Path(pyspark.__file__).parent
-BOTH = {
+BOTH: dict[str, str] = {
     "spark.cores.max": "2",
     "spark.executor.memory": "512m",
     "spark.driver.host": "127.0.0.1",
@@ -26,6 +26,21 @@ BOTH = {
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
 }
 """Settings with which a job begins when it has both workers."""
+_OTHERS = """
+import sys
+from importlib.abc import MetaPathFinder
+
+
+class Missing(MetaPathFinder):
+    names = {"click", "httptools", "obstore", "pandas", "pydantic", "pyiceberg", "requests", "rich", "starlette"}
+
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"an executor need not have {name}")
+
+
+sys.meta_path.insert(0, Missing())
+"""
 _DEPLOY = "org.apache.spark.deploy"
 
 
@@ -37,6 +52,13 @@ class Cluster:
     def executors(self) -> list[psutil.Process]:
         """A worker starts other programs too."""
         return [each for worker in self.workers for each in worker.children() if _is_executor(each)]
+
+
+def without_other_packages(folder: Path) -> dict[str, str]:
+    """Settings with which executors have pylance and pyarrow and nothing else of what this package needs."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_OTHERS)
+    return {"spark.executorEnv.PYTHONPATH": str(folder)}
 
 
 @contextmanager

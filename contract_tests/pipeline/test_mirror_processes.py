@@ -4,11 +4,9 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +15,12 @@ import pytest
 
 import irc_bridge
 from contract_tests.mirror.mirroring import Lake, same_rows
-from contract_tests.pipeline.cluster import BOTH, SPARK, Cluster, Environment
+from contract_tests.pipeline.cluster import BOTH, SPARK, Cluster, Environment, without_other_packages
+from contract_tests.pipeline.commands import BRIDGE, SECONDS, ended, running, until
 from contract_tests.pipeline.tables import T, rows
 from contract_tests.worlds.disks import small_disk
 
-SECONDS = 120
 VERSIONS = 60
-
-
-BRIDGE = [sys.executable, "-m", "irc_bridge"]
 EVERYTHING = [T, "--versions", "all", "--output", "json"]
 MIRROR = [*BRIDGE, "mirror", *EVERYTHING, "--master", "local[2]"]
 
@@ -44,30 +39,8 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-@contextmanager
-def running(lake: Lake, command: list[str], environment: Environment) -> Iterator[subprocess.Popen[str]]:
-    folder, pipe = Path(lake.root).parent, subprocess.PIPE
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def ended(lake: Lake, command: list[str], environment: Environment) -> tuple[int, str, str]:
-    """Its exit code and what it said, on both streams."""
-    with running(lake, command, environment) as process:
-        said = process.communicate(timeout=SECONDS)
-        return process.returncode, *said
-
-
-def until(true: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.002)
+def folder_of(lake: Lake) -> Path:
+    return Path(lake.root).parent
 
 
 def report_of(outcome: tuple[int, str, str]) -> Any:
@@ -92,7 +65,7 @@ def require_whole_at_last(lake: Lake, environment: Environment) -> None:
     old = time.time() - 2 * 24 * 3600
     for name in lake.files():
         os.utime(Path(lake.uri, "_iceberg", name), (old, old))
-    assert ended(lake, [*BRIDGE, "expire", T], environment)[0] == 0
+    assert ended(folder_of(lake), [*BRIDGE, "expire", T], environment)[0] == 0
     require_whole(lake)
 
 
@@ -104,7 +77,7 @@ def require_readable(lake: Lake, versions: Iterable[int]) -> None:
 @pytest.mark.parametrize("folder", ["data", "versions"])
 def test_the_driver_is_killed(lake: Lake, environment: Environment, folder: str) -> None:
     """After the first data file, and after the first version that counts."""
-    with running(lake, MIRROR, environment) as process:
+    with running(folder_of(lake), MIRROR, environment) as process:
         until(lambda: lake.files(folder), process)
         others = psutil.Process(process.pid).children(recursive=True)
         process.kill()
@@ -112,12 +85,15 @@ def test_the_driver_is_killed(lake: Lake, environment: Environment, folder: str)
     begun = lake.mirror().present()
     assert len(begun) < VERSIONS
     require_readable(lake, begun)
-    assert report_of(ended(lake, MIRROR, environment))["versions"] == VERSIONS - len(begun)
+    assert report_of(ended(folder_of(lake), MIRROR, environment))["versions"] == VERSIONS - len(begun)
     require_whole_at_last(lake, environment)
 
 
 def test_two_runs_at_once(lake: Lake, environment: Environment) -> None:
-    with running(lake, MIRROR, environment) as one, running(lake, MIRROR, environment) as other:
+    with (
+        running(folder_of(lake), MIRROR, environment) as one,
+        running(folder_of(lake), MIRROR, environment) as other,
+    ):
         said = [each.communicate(timeout=SECONDS) for each in (one, other)]
     reports = [report_of((each.returncode, *out)) for each, out in zip((one, other), said, strict=True)]
     assert sum(report["versions"] for report in reports) == VERSIONS
@@ -126,7 +102,7 @@ def test_two_runs_at_once(lake: Lake, environment: Environment) -> None:
 
 def test_executors_are_killed(lake: Lake, environment: Environment) -> None:
     """Their work is done again."""
-    with running(lake, MIRROR, environment) as process:
+    with running(folder_of(lake), MIRROR, environment) as process:
         until(lambda: lake.files("data"), process)
         workers = [each for each in psutil.Process(process.pid).children(recursive=True) if is_worker(each)]
         assert workers
@@ -147,13 +123,13 @@ def is_worker(process: psutil.Process) -> bool:
 
 
 def test_stopped_with_ctrl_c(lake: Lake, environment: Environment) -> None:
-    with running(lake, MIRROR, environment) as process:
+    with running(folder_of(lake), MIRROR, environment) as process:
         until(lambda: lake.files("data"), process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err.strip()) == (1, "Aborted!")
     require_readable(lake, lake.mirror().present())
-    ended(lake, MIRROR, environment)
+    ended(folder_of(lake), MIRROR, environment)
     require_whole_at_last(lake, environment)
 
 
@@ -166,20 +142,20 @@ def test_a_full_disk(environment: Environment) -> None:
         filler = disk / "filler"
         with pytest.raises(OSError, match="No space left"):
             filler.write_bytes(b"x" * 8_000_000)
-        code, out, err = ended(lake, MIRROR, environment)
+        code, out, err = ended(folder_of(lake), MIRROR, environment)
         assert (code, json.loads(out), err.count("\n")) == (1, [], 1)
         assert err.startswith(f"irc-bridge: {T}: Could not write below file://{lake.uri}: ")
         assert "No space left on device" in err
         assert (lake.mirror().present(), len(lake.files("data"))) == ({1}, 1)
         require_readable(lake, [1])
         filler.unlink()
-        assert report_of(ended(lake, MIRROR, environment))["versions"] == 7
+        assert report_of(ended(folder_of(lake), MIRROR, environment))["versions"] == 7
         require_whole(lake, 8)
 
 
 def test_without_end(lake: Lake, environment: Environment) -> None:
     """New versions are seen, also after the storage was away for a while."""
-    with running(lake, [*MIRROR, "--follow", "--every", "0.1"], environment) as process:
+    with running(folder_of(lake), [*MIRROR, "--follow", "--every", "0.1"], environment) as process:
         assert process.stderr is not None
         lines = iter(process.stderr.readline, "")
         assert next(lines) == "Looking for new versions every 0.1 seconds. Stop with Ctrl-C.\n"
@@ -202,7 +178,7 @@ def test_without_end(lake: Lake, environment: Environment) -> None:
 def test_all_tables_without_end(lake: Lake, environment: Environment) -> None:
     """One is new, and dropped and made again."""
     everything = [*BRIDGE, "mirror", "--all", "--follow", "--every", "0.1", "--master", "local[1]"]
-    with running(lake, everything, environment) as process:
+    with running(folder_of(lake), everything, environment) as process:
         until(lambda: VERSIONS in lake.mirror().present(), process)
         new = Lake(lake.root, name="new")
         new.write(rows([1]))
@@ -221,18 +197,22 @@ def test_all_tables_without_end(lake: Lake, environment: Environment) -> None:
 def test_by_spark_submit(lake: Lake, environment: Environment) -> None:
     script = str(Path(irc_bridge.__file__).parent / "__main__.py")
     submit = [str(SPARK / "bin/spark-submit"), "--master", "local[2]", script, "mirror", *EVERYTHING]
-    code, out, err = ended(lake, submit, {**environment, "PYSPARK_PYTHON": sys.executable})
+    code, out, err = ended(folder_of(lake), submit, {**environment, "PYSPARK_PYTHON": sys.executable})
     assert code == 0, err
     assert json.loads(out)[0]["versions"] == VERSIONS
     require_whole(lake)
 
 
+def with_settings(settings: Mapping[str, str]) -> list[str]:
+    return [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+
+
 def test_on_a_cluster_of_two_workers(cluster: Cluster, lake: Lake, environment: Environment) -> None:
     """One of its executors is killed on the way."""
-    settings = [part for key, value in BOTH.items() for part in ("--conf", f"{key}={value}")]
-    there = ["--master", cluster.master, *settings]
+    there = ["--master", cluster.master, *with_settings(BOTH)]
     python = {**environment, "PYSPARK_PYTHON": sys.executable}
-    with running(lake, [*BRIDGE, "mirror", *EVERYTHING, *there], python) as process:
+    bare = with_settings(without_other_packages(folder_of(lake) / "bare"))
+    with running(folder_of(lake), [*BRIDGE, "mirror", *EVERYTHING, *there, *bare], python) as process:
         until(lambda: lake.files("data"), process)
         executors = cluster.executors()
         assert len(executors) == 2, [each.cmdline() for each in executors]
@@ -240,5 +220,5 @@ def test_on_a_cluster_of_two_workers(cluster: Cluster, lake: Lake, environment: 
         out, err = process.communicate(timeout=SECONDS)
     assert report_of((process.returncode, out, err))["versions"] == VERSIONS
     require_readable(lake, range(1, VERSIONS + 1))
-    code, _, err = ended(lake, [*BRIDGE, "verify", T, *there], python)
+    code, _, err = ended(folder_of(lake), [*BRIDGE, "verify", T, *there], python)
     assert (code, err) == (0, "1 table compared: no difference.\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import irc_bridge
-from contract_tests.pipeline.cluster import BOTH, SPARK, Cluster, Environment
+from contract_tests.pipeline.cluster import BOTH, SPARK, Cluster, Environment, without_other_packages
 from contract_tests.pipeline.tables import T, at, contents, parquet, rows
 
 PROJECT = Path(irc_bridge.__file__).parent
@@ -93,7 +93,7 @@ with spark_session("job", sys.argv[1], {conf}) as spark:
 
 
 def test_on_a_cluster_of_two_workers(cluster: Cluster, folder: Path, environment: Environment) -> None:
-    (folder / "job.py").write_text(JOB.format(conf=BOTH))
+    (folder / "job.py").write_text(JOB.format(conf=BOTH | without_other_packages(folder / "bare")))
     python = {**environment, "PYSPARK_PYTHON": sys.executable}
     done = started([sys.executable, "job.py", cluster.master], folder, python)
     assert (done.returncode, done.stderr) == (0, "")

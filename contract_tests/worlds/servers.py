@@ -13,11 +13,13 @@ NESSIE = "org.projectnessie.nessie:nessie-quarkus:0.99.0:runner"
 
 
 @contextmanager
-def reference_server(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The Iceberg project's own REST server (Java) over `folder`; gives its URL. `settings` are properties of its
-    catalog, such as `s3.endpoint`."""
+def reference_server(
+    folder: Path, settings: Mapping[str, str] | None = None, port: int | None = None
+) -> Iterator[str]:
+    """The Iceberg project's own REST server (Java) over `folder`, which keeps all it knows; gives its URL.
+    `settings` are properties of its catalog, such as `s3.endpoint`."""
     jars = [jar(f"{REFERENCE_SERVER}:test-fixtures"), jar(REFERENCE_SERVER)]
-    port = free_port()
+    port = port or free_port()
     env = {
         "CATALOG_WAREHOUSE": str(folder),
         "CATALOG_URI": f"jdbc:sqlite:file:{folder}/catalog.db",  # in memory it answers 500 under concurrency
