@@ -77,12 +77,7 @@ def _fixed_size(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Items of null lists are there; they are left out, since a reader may take them for values."""
     size = array.type.list_size
     if array.null_count == 0:
-        return array.values, pa.array(
-            np.arange(0, (len(array) + 1) * size, max(size, 1), dtype=np.int32)
-        ) if size else (
-            array.values,
-            pa.array(np.zeros(len(array) + 1, dtype=np.int32)),
-        )
+        return array.values, pa.array(np.arange(len(array) + 1, dtype=np.int32) * np.int32(size))
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(valid * size)]).astype(np.int32)
     return array.flatten(), pa.array(offsets)
