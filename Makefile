@@ -22,7 +22,7 @@ test: $(VENV)/.installed-dev system-java  ## lint, types and every test that thi
 
 test-matrix: $(VENV)-matrix/.installed system-java  ## the Spark tests with Spark 4.0 and Iceberg 1.10
 	ICEBERG_SPARK_RUNTIME=org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1 \
-	$(VENV)-matrix/bin/pytest contract_tests/engines/test_spark.py
+	$(VENV)-matrix/bin/pytest contract_tests/engines/test_spark.py contract_tests/engines/test_mirror_spark.py
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(VENV)/bin/ruff check

@@ -15,7 +15,7 @@ from contract_tests.worlds.bridge import assert_error, assert_ok
 from contract_tests.worlds.world import COMPATIBLE, IRC, VERSIONS, Bridge, _worlds
 
 PLACE = ("default",)
-WRITERS, EACH = 4, 12
+WRITERS, EACH, SWITCHES = 4, 12, 5
 pytestmark = _worlds(COMPATIBLE, *VERSIONS, IRC)
 
 
@@ -42,12 +42,12 @@ def test_beside_writers(bridge: Bridge, name: str) -> None:
     location = bridge.client.create_table(PLACE, name)["metadata"]["location"]
     schema = lance.dataset(location).schema
     table = bridge.world.lance_id(name).split("$")
-    over = threading.Event()
+    switched, over = threading.Event(), threading.Event()
 
     def write(who: int) -> list[int]:
         """The rows that it was told are in. Lance gives up now and then where many write."""
         told = []
-        for number in itertools.count(who * 1000):
+        for number in range(who * 1000, who * 1000 + 1000):
             namespace = RestNamespace(uri=f"{bridge.server.url}/lance")
             try:
                 lance.write_dataset(
@@ -57,7 +57,7 @@ def test_beside_writers(bridge: Bridge, name: str) -> None:
                 assert "onflict" in str(error) or "oncurrent" in str(error), error
                 continue
             told.append(number)
-            if len(told) == EACH:
+            if len(told) >= EACH and switched.is_set():
                 return told
         raise AssertionError
 
@@ -66,6 +66,8 @@ def test_beside_writers(bridge: Bridge, name: str) -> None:
             for switches in itertools.count():
                 if over.is_set():
                     return switches
+                if switches == SWITCHES:
+                    switched.set()
                 kind = ("impl", "storage")[switches % 2]
                 answer = commit(client, PLACE, name, set_properties(managed_by=kind))
                 if answer.status_code != 200:
@@ -77,7 +79,7 @@ def test_beside_writers(bridge: Bridge, name: str) -> None:
         writing = [pool.submit(write, who) for who in range(WRITERS)]
         told = list(itertools.chain(*(each.result() for each in writing)))
         over.set()
-        assert switching.result() > 4
+        assert switching.result() >= SWITCHES
     assert_ok(commit(bridge.client, PLACE, name, set_properties(managed_by="impl", last="x")))
     ids = lance.dataset(location).to_table()["id"].to_pylist()
     assert len(ids) == len(set(ids))
