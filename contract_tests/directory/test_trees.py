@@ -14,7 +14,7 @@ from contract_tests.worlds.s3 import S3
 from irc_bridge.lance_store import object_storage
 from irc_bridge.lance_store.local_trees import STAGED
 from irc_bridge.lance_store.storage import Storage, open_storage
-from irc_bridge.lance_store.uploads import new_file
+from irc_bridge.lance_store.uploads import NewFiles
 
 FILES = {
     "_versions/2.manifest": b"two",
@@ -117,7 +117,7 @@ def test_a_folder_that_another_process_removes_as_empty(tmp_path: Path, removed_
     storage.delete_tree("t", None)
     assert sorted(storage.folders()) == ["u", "v"]
     removed_meanwhile.clear()
-    with new_file(tmp_path.as_uri(), {}, "w/file") as file:
+    with NewFiles(tmp_path.as_uri(), {}).make("w/file") as file:
         Path(file.path).write_bytes(b"large")
     assert storage.read("w/file") == b"large"
 

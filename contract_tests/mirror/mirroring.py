@@ -15,7 +15,7 @@ from contract_tests.translation.lance_tables import alter
 from irc_bridge.catalog.models import TableInfo
 from irc_bridge.lance_store.locations import encoded
 from irc_bridge.mirror.mirrors import Brought, Mirror
-from irc_bridge.mirror.pieces import Piece, Source, Written, write_piece
+from irc_bridge.mirror.pieces import Piece, Source, Writer, Written
 from irc_bridge.translation.metadata import table_metadata
 
 ALL = range(1, 10_000)
@@ -77,7 +77,7 @@ class Lake:
 
 
 def in_turn(source: Source, pieces: Sequence[Piece]) -> Iterator[list[Written]]:
-    return (write_piece(source, piece) for piece in pieces)
+    return map(Writer(source), pieces)
 
 
 def same_rows(found: pa.Table, expected: pa.Table, key: str = "id") -> bool:

@@ -14,7 +14,7 @@ from contract_tests.worlds.s3 import S3
 from irc_bridge.errors import BrokenTable
 from irc_bridge.lance_store.storage import open_storage
 from irc_bridge.mirror import mirrors
-from irc_bridge.mirror.pieces import Piece, Source, Written, write_piece
+from irc_bridge.mirror.pieces import Piece, Source, Writer, Written
 
 RUNS = 4
 
@@ -63,7 +63,7 @@ def test_a_run_that_is_stopped(lake: Lake) -> None:
     def stopped(source: Source, pieces: Sequence[Piece]) -> Iterator[list[Written]]:
         if lake.mirror().present():
             for piece in pieces:
-                write_piece(source, piece)
+                Writer(source)(piece)
             raise KeyboardInterrupt
         return in_turn(source, pieces)
 
@@ -90,7 +90,7 @@ def test_beside_a_cleanup(lake: Lake, moment: str) -> None:
         for number, piece in enumerate(pieces):
             if moment == "in between" and number == 2:
                 clean_up()
-            yield write_piece(source, piece)
+            yield Writer(source)(piece)
         if moment == "after":
             clean_up()
 

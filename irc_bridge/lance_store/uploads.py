@@ -4,7 +4,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from irc_bridge.errors import Internal
 from irc_bridge.lance_store.failures import lance_errors
@@ -19,22 +21,33 @@ class NewFile:
     size: int = 0
 
 
-@contextmanager
-def new_file(location: str, options: Mapping[str, str], path: str) -> Iterator[NewFile]:
-    """It is there when the block ends, and not when the block raises."""
-    if scheme_of(location) == LOCAL:
-        file = NewFile(f"{local_path(location)}/{path}")
-        with _written(file, location):
-            yield file
-        return
-    with TemporaryDirectory(prefix="irc-bridge-") as folder:
-        file = NewFile(f"{folder}/file")
-        with _written(file, location):
-            yield file
-        with lance_errors(location):
-            from lance.file import LanceFileSession
+class NewFiles:
+    """Those below one place, written one after the other."""
 
-            LanceFileSession(location, storage_options=dict(options) or None).upload_file(file.path, path)
+    def __init__(self, location: str, options: Mapping[str, str]) -> None:
+        self._location = location
+        self._options = options
+
+    @contextmanager
+    def make(self, path: str) -> Iterator[NewFile]:
+        """It is there when the block ends, and not when the block raises."""
+        if scheme_of(self._location) == LOCAL:
+            file = NewFile(f"{local_path(self._location)}/{path}")
+            with _written(file, self._location):
+                yield file
+            return
+        with TemporaryDirectory(prefix="irc-bridge-") as folder:
+            file = NewFile(f"{folder}/file")
+            with _written(file, self._location):
+                yield file
+            with lance_errors(self._location):
+                self._session.upload_file(file.path, path)
+
+    @cached_property
+    def _session(self) -> Any:
+        from lance.file import LanceFileSession
+
+        return LanceFileSession(self._location, storage_options=dict(self._options) or None)
 
 
 def _make(path: str) -> None:

@@ -29,7 +29,7 @@ _BATCH_VERSIONS = 100
 _CLEANUP_S = 10
 
 Work = Callable[[Source, Sequence[Piece]], Iterable[list[Written]]]
-"""Does all pieces with `write_piece`, wherever it likes."""
+"""Does all pieces with a `Writer`, wherever it likes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from irc_bridge.lance_store.failures import Missing
 from irc_bridge.lance_store.fragments import Dataset, count_of, deleted_of, open_version, rows_of
 from irc_bridge.lance_store.locations import place_of
 from irc_bridge.lance_store.mirrored import DATA
-from irc_bridge.lance_store.uploads import new_file
+from irc_bridge.lance_store.uploads import NewFiles
 from irc_bridge.mirror.conform import conform
 from irc_bridge.mirror.parquet import ROWS_ONLY, write_parquet
 from irc_bridge.mirror.statistics import FIELD_ID, Statistics
@@ -80,24 +80,47 @@ class Written:
     """The Parquet file whose rows it deletes."""
 
 
-def write_piece(source: Source, piece: Piece) -> list[Written]:
-    """Less than it asks for where Lance has cleaned up what it needs."""
-    written: list[Written] = []
-    with suppress(Missing):
-        if piece.data is None:
-            written.append(_write_rows(source, piece))
-        data = piece.data or written[0].path
-        for each in piece.deletions:
-            written.append(_write_deletions(source, piece, each, data))
-    return written
+class Writer:
+    """Writes pieces one after the other. It keeps open what it has read: pieces of one version come together, and
+    to open it again for each costs more than a small fragment."""
 
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._files = NewFiles(source.location, source.options)
+        self._opened: Dataset | None = None
 
-def _write_rows(source: Source, piece: Piece) -> Written:
-    dataset = open_version(source.location, source.options, piece.version)
-    name = _new_name(piece.key, piece.run, "parquet")
-    with new_file(source.location, source.options, name) as file:
-        statistics = write_parquet(file.path, piece.schema, _rows(dataset, piece))
-    return Written(piece.key, place_of(source.location, name), file.size, statistics)
+    def __call__(self, piece: Piece) -> list[Written]:
+        """Less than it asks for where Lance has cleaned up what it needs."""
+        written: list[Written] = []
+        with suppress(Missing):
+            if piece.data is None:
+                written.append(self._write_rows(piece))
+            data = piece.data or written[0].path
+            for each in piece.deletions:
+                written.append(self._write_deletions(piece, each, data))
+        return written
+
+    def _write_rows(self, piece: Piece) -> Written:
+        dataset = self._open(piece.version)
+        name = _new_name(piece.key, piece.run, "parquet")
+        with self._files.make(name) as file:
+            statistics = write_parquet(file.path, piece.schema, _rows(dataset, piece))
+        return Written(piece.key, place_of(self._source.location, name), file.size, statistics)
+
+    def _write_deletions(self, piece: Piece, deletions: Deletions, data: str) -> Written:
+        positions = deleted_of(self._open(deletions.version), piece.fragment)
+        paths = pa.array([data] * len(positions), pa.string())
+        rows = pa.RecordBatch.from_arrays([paths, positions], schema=_DELETES)
+        name = _new_name(deletions.key, piece.run, "deletes.parquet")
+        with self._files.make(name) as file:
+            statistics = write_parquet(file.path, _DELETES, [rows])
+        statistics.lower_bounds[PATH_ID] = statistics.upper_bounds[PATH_ID] = data.encode()
+        return Written(deletions.key, place_of(self._source.location, name), file.size, statistics, data)
+
+    def _open(self, version: int) -> Dataset:
+        if self._opened is None or self._opened.version != version:
+            self._opened = open_version(self._source.location, self._source.options, version)
+        return self._opened
 
 
 def _rows(dataset: Dataset, piece: Piece) -> Iterator[pa.RecordBatch]:
@@ -110,14 +133,3 @@ def _rows(dataset: Dataset, piece: Piece) -> Iterator[pa.RecordBatch]:
 
 def _new_name(key: str, run: str, kind: str) -> str:
     return f"{DATA}/{key}-{run}-{uuid4().hex}.{kind}"
-
-
-def _write_deletions(source: Source, piece: Piece, deletions: Deletions, data: str) -> Written:
-    dataset = open_version(source.location, source.options, deletions.version)
-    positions = deleted_of(dataset, piece.fragment)
-    rows = pa.RecordBatch.from_arrays([pa.array([data] * len(positions), pa.string()), positions], schema=_DELETES)
-    name = _new_name(deletions.key, piece.run, "deletes.parquet")
-    with new_file(source.location, source.options, name) as file:
-        statistics = write_parquet(file.path, _DELETES, [rows])
-    statistics.lower_bounds[PATH_ID] = statistics.upper_bounds[PATH_ID] = data.encode()
-    return Written(deletions.key, place_of(source.location, name), file.size, statistics, data)

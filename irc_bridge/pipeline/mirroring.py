@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -17,7 +16,7 @@ from irc_bridge.lance_store.mirrored import LOGS
 from irc_bridge.lance_store.storage import open_storage
 from irc_bridge.mirror.expiry import expire
 from irc_bridge.mirror.mirrors import Brought, Mirror, Work
-from irc_bridge.mirror.pieces import Piece, Source, Written, source_of, write_piece
+from irc_bridge.mirror.pieces import Piece, Source, Writer, Written, source_of
 from irc_bridge.pipeline.work import run
 
 if TYPE_CHECKING:
@@ -113,14 +112,14 @@ def expired(name: str, catalog: Catalog, table: Levels, grace_ms: int, now_ms: i
 
 
 def in_this_process(source: Source, pieces: Sequence[Piece]) -> Iterator[list[Written]]:
-    return map(partial(write_piece, source), pieces)
+    return map(Writer(source), pieces)
 
 
 def on_spark(session: Callable[[], "SparkSession"]) -> Work:
     """Has executors do the work; a session is asked for only when there is some."""
 
     def work(source: Source, pieces: Sequence[Piece]) -> list[list[Written]]:
-        return run(session(), partial(write_piece, source), pieces, _weight, "Mirroring", _WORTH_BYTES)
+        return run(session(), Writer(source), pieces, _weight, "Mirroring", _WORTH_BYTES)
 
     return work
 
