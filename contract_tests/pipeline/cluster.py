@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pyspark
 
-from contract_tests.worlds.process import free_port, serving
+from contract_tests.worlds.process import LAST, free_port, serving
 
 Environment = Mapping[str, str]
 SPARK = Path(pyspark.__file__).parent
@@ -68,12 +68,12 @@ def spark_cluster(environment: Environment, folder: Path) -> Iterator[Cluster]:
     port, page, *pages = (free_port() for _ in range(4))
     spark, master = str(SPARK / "bin/spark-class"), f"spark://127.0.0.1:{port}"
     with ExitStack() as stack:
-        begun = [spark, f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", str(port)]
+        begun = [*LAST, spark, f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", str(port)]
         stack.enter_context(serving([*begun, "--webui-port", str(page)], f"http://127.0.0.1:{page}/json/", bare))
         workers = []
         for number, each in enumerate(pages):
             room = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder / str(number))]
-            begun = [spark, f"{_DEPLOY}.worker.Worker", master, "--host", "127.0.0.1", *room]
+            begun = [*LAST, spark, f"{_DEPLOY}.worker.Worker", master, "--host", "127.0.0.1", *room]
             ready = f"http://127.0.0.1:{each}/json/"
             process = stack.enter_context(serving([*begun, "--webui-port", str(each)], ready, bare))
             workers.append(psutil.Process(process.pid))

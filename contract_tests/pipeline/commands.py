@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contract_tests.pipeline.cluster import Environment
+from contract_tests.worlds.process import LAST
 
 BRIDGE = [sys.executable, "-m", "irc_bridge"]
 SECONDS = 120
@@ -16,7 +17,7 @@ SECONDS = 120
 @contextmanager
 def running(folder: Path, command: list[str], environment: Environment) -> Iterator[subprocess.Popen[str]]:
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
+    process = subprocess.Popen([*LAST, *command], cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
     try:
         yield process
     finally:

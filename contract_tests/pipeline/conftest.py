@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from contract_tests.pipeline.cluster import Cluster, Environment, spark_cluster
 from contract_tests.worlds.java import CannotRun, jar, java_home
-from contract_tests.worlds.spark import ending_java
+from contract_tests.worlds.spark import ending_java, let_others_first
 from irc_bridge.cli.engines import SPARK_PACKAGE
 from irc_bridge.cli.main import cli
 from irc_bridge.errors import BridgeError
@@ -54,6 +54,7 @@ def spark(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
     except CannotRun:
         pass
     with ending_java(), spark_session("irc-bridge tests", "local[2]", settings) as session:
+        let_others_first()
         yield session
 
 

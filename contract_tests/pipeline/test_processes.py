@@ -12,6 +12,7 @@ import pytest
 import irc_bridge
 from contract_tests.pipeline.cluster import BOTH, SPARK, Cluster, Environment, without_other_packages
 from contract_tests.pipeline.tables import T, at, contents, parquet, rows
+from contract_tests.worlds.process import LAST
 
 PROJECT = Path(irc_bridge.__file__).parent
 
@@ -25,7 +26,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def started(command: list[str], folder: Path, environment: Environment) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [*LAST, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
 
 
 def command(*more: str, module: str = "irc_bridge") -> list[str]:

@@ -12,6 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+BEHIND = 10
+LAST = ["nice", "-n", str(BEHIND)]
+"""Before a command that keeps all processors busy. Tests that wait for a disk or a server take little of them, and
+with Spark beside them would wait for each little bit."""
+
 
 class Guard:
     """Ends a process and its children when this process dies and can do so no more. For a process with a session

@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from contract_tests.worlds.java import CannotRun, jar, java_home
+from contract_tests.worlds.process import BEHIND
 
 RUNTIME = os.environ.get("ICEBERG_SPARK_RUNTIME")
 """Another Iceberg runtime than the one that `irc-bridge connect spark` names, for older Sparks."""
@@ -50,10 +52,21 @@ def spark_session(settings: Mapping[str, str], on_s3: bool = False) -> Iterator[
         builder = builder.config(key, value)
     with ending_java():
         session = builder.getOrCreate()
+        let_others_first()
         try:
             yield session
         finally:
             session.stop()
+
+
+def let_others_first() -> None:
+    """By the Java of this process."""
+    from pyspark import SparkContext
+
+    context: Any = SparkContext
+    for thread in psutil.Process(context._gateway.proc.pid).threads():
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread.id, BEHIND)
 
 
 @contextmanager
@@ -73,4 +86,4 @@ def ending_java() -> Iterator[None]:
         gc.collect()
 
 
-__all__ = ["LEAVES_SOCKETS", "CannotRun", "ending_java", "settings_for", "spark_session"]
+__all__ = ["LEAVES_SOCKETS", "CannotRun", "ending_java", "let_others_first", "settings_for", "spark_session"]

@@ -11,7 +11,7 @@ from typing import Any
 import requests
 
 from contract_tests.worlds.java import CACHE, artifact, java_home
-from contract_tests.worlds.process import free_port, serving
+from contract_tests.worlds.process import LAST, free_port, serving
 
 VERSION = "476"
 SERVER = f"io.trino:trino-server:{VERSION}"
@@ -97,7 +97,7 @@ def trino_server(folder: Path, catalogs: Mapping[str, Mapping[str, str]], probe:
         *("-cp", f"{home}/lib/*", "io.trino.server.TrinoServer"),
     ]
     url = f"http://127.0.0.1:{port}"
-    with serving(command, f"{url}/v1/info", seconds=SECONDS):
+    with serving([*LAST, *command], f"{url}/v1/info", seconds=SECONDS):
         trino = Trino(url)
         with trino.session:
             _wait_until_ready(trino, probe)

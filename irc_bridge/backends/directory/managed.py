@@ -90,6 +90,11 @@ class ManagedVersions:
         """False when another version must be finished first."""
         try:
             return self._manifest.change(lambda objects: self._made(objects, entries))
+        except InvalidInput:
+            # a staged manifest that is gone may have become the version meanwhile, by the same call
+            if not all(self.was_made(found, new) for found, new in wanted):
+                raise
+            return True
         except ServiceUnavailable as error:
             made = False
             with suppress(BridgeError):
