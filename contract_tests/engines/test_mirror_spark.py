@@ -136,7 +136,8 @@ def test_a_session_that_is_open_sees_a_new_version(spark: SparkSession, local_pl
     assert spark.sql(f"SELECT count(*) FROM {name}").collect()[0][0] == before, "is not mirrored yet"
     table.bring([version + 1])
     assert spark.sql(f"SELECT count(*) FROM {name}").collect()[0][0] == before + 1
-    assert held.count() == before + 1
+    # Spark 4.0 keeps a frame at the version that it was made of
+    assert held.count() == (before if spark.version.startswith("4.0.") else before + 1)
     assert spark.sql(f"SELECT count(*) FROM {name} VERSION AS OF {version}").collect()[0][0] == before
 
 
