@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from irc_bridge.lance_store.locations import scheme_of
+
 SPARK_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SPARK_S3_PACKAGE = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 _TRINO_STORAGE = {
@@ -30,11 +32,6 @@ class Connection:
     """Whether Iceberg tables are listed as well, and all tables lie in namespaces."""
     root: str = ""
     """Below which the tables lie, where that is known."""
-
-    @property
-    def scheme(self) -> str:
-        scheme, separator, _ = self.root.partition("://")
-        return scheme if separator else ""
 
 
 class Snippet(NamedTuple):
@@ -73,7 +70,7 @@ def spark(connection: Connection) -> Snippet:
     prefix = f"spark.sql.catalog.{CATALOG}"
     values = {
         "spark.jars.packages": f"{SPARK_PACKAGE},{SPARK_S3_PACKAGE}"
-        if connection.scheme == "s3"
+        if scheme_of(connection.root) == "s3"
         else SPARK_PACKAGE,
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
@@ -102,7 +99,7 @@ def trino(connection: Connection) -> Snippet:
         "iceberg.rest-catalog.nested-namespace-enabled": "true",
     }
     if connection.root:
-        values[_TRINO_STORAGE.get(connection.scheme, _TRINO_FILES)] = "true"
+        values[_TRINO_STORAGE.get(scheme_of(connection.root), _TRINO_FILES)] = "true"
     if connection.has_token:
         values["iceberg.rest-catalog.security"] = "OAUTH2"
         values["iceberg.rest-catalog.oauth2.token"] = f"${{ENV:{TOKEN_VARIABLE}}}"

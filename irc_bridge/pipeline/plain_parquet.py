@@ -53,7 +53,7 @@ def shares(frame: "DataFrame", schema: pa.Schema) -> list[list[Piece]]:
         return []
     try:
         with pq.ParquetFile(paths[0]) as first:
-            require_plain(first, schema)
+            _require_plain(first, schema)
         sizes = {path: Path(path).stat().st_size for path in paths}
     except (NotPlain, IndexError, OSError, pa.ArrowException):
         return []
@@ -82,14 +82,14 @@ def rows_in(piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     except (OSError, pa.ArrowException) as error:
         raise NotPlain from error
     with file:
-        require_plain(file, schema)
+        _require_plain(file, schema)
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
             if piece.start <= starts_at(group.column(0)) < piece.end:
                 yield from _rows_of(file, number, group.total_byte_size)
 
 
-def require_plain(file: pq.ParquetFile, schema: pa.Schema) -> None:
+def _require_plain(file: pq.ParquetFile, schema: pa.Schema) -> None:
     """NotPlain where Spark would not read these columns of the file as Arrow does."""
     found, noted = file.schema_arrow, file.metadata.metadata or {}
     if _OTHER_CALENDAR & noted.keys() or noted.get(_WRITER, _FIRST_SPARK_OF_THIS_ONE) < _FIRST_SPARK_OF_THIS_ONE:
