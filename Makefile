@@ -1,7 +1,7 @@
 # `make` prints the targets. Everything is installed into .venv; downloads stay in the user's own caches
 # (pip's, and ~/.cache/irc-bridge for jars), so a second checkout finds them again.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix lint bench system-java system-bench-tools clean
+.PHONY: help demo test test-matrix lint fuzz bench system-java system-chromium system-bench-tools clean
 
 PORT ?= 8181
 # Tests wait for servers and disks for much of their time: one process more than there are processors.
@@ -16,7 +16,7 @@ help:  ## print the targets
 demo: $(VENV)/.installed  ## serve three small Lance tables on 127.0.0.1:8181 (PORT=8182 chooses another port)
 	@$(VENV)/bin/irc-bridge demo --port $(PORT)
 
-test: $(VENV)/.installed-dev system-java  ## lint, types and every test that this machine can run
+test: $(VENV)/.installed-dev system-java system-chromium  ## lint, types and every test that this machine can run
 	@$(MAKE) --no-print-directory lint
 	$(VENV)/bin/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
@@ -28,6 +28,9 @@ lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+
+fuzz: $(VENV)/.installed-dev  ## 20,000 requests made of the OpenAPI documents (FUZZ_REQUESTS=100000 for more)
+	FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} $(VENV)/bin/pytest -n $(WORKERS) contract_tests/fuzz
 
 bench: $(VENV)/.installed-dev system-java system-bench-tools  ## the ratios against peers measured in the same run
 	$(VENV)/bin/python -m contract_tests.load
@@ -71,6 +74,11 @@ APT_INSTALL = command -v apt-get >/dev/null && { test $$(id -u) = 0 || sudo -n t
 system-java:
 	@command -v java >/dev/null || { $(APT_INSTALL) openjdk-17-jre-headless || \
 	$(APT_INSTALL) openjdk-21-jre-headless || true; } >/dev/null 2>&1
+
+# A browser, for the hostile web page of contract_tests/security.
+system-chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	{ $(APT_INSTALL) chromium || true; } >/dev/null 2>&1
 
 system-bench-tools:
 	@for tool in wrk strace; do command -v $$tool >/dev/null || { $(APT_INSTALL) $$tool || true; } >/dev/null 2>&1; done

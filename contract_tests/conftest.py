@@ -23,7 +23,7 @@ Start = Callable[..., Server]
 
 IN_UPSTREAM = [
     *("caching", "commit_crashes", "commit_races", "commit_repeats", "commits", "freshness", "lance_namespace"),
-    "managed_by",
+    *("managed_by", "name_races", "purges"),
     *("metadata", "mirrored", "rename", "schema_commits", "switching", "tables", "tags", "version_commits"),
 ]
 """What is held against a bridge before another server too. Names, namespaces, pages, errors are that server's."""
@@ -34,7 +34,9 @@ ON_NESSIE = ["managed_by", "metadata", "rename", "tables", "tags", "version_comm
 
 
 LONG = [
+    *("test_generated_iceberg", "test_generated_lance", "test_edge_bodies"),
     *("test_mirror_processes", "test_mirror_spark", "test_mirror_trino", "test_processes"),
+    *("test_housekeeping_spark", "test_housekeeping_trino", "test_housekeeping_go", "test_ddl_spark"),
     *("test_kit", "test_spark", "test_spark_upstream", "test_managed_crashes", "test_model", "test_concurrency"),
     *("test_commits", "test_metadata", "test_version_crashes", "test_commit_crashes", "test_freshness"),
     *("test_version_commits", "test_caching", "test_serve", "test_s3_crashes", "test_first_versions"),

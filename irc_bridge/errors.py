@@ -2,7 +2,11 @@
 
     BridgeError
     ├── InvalidInput                  400  BadRequestException          13
-    │   └── BodyTooLarge              413
+    │   ├── RequestTimeout            408
+    │   ├── BodyTooLarge              413
+    │   ├── QueryTooLong              414
+    │   ├── UnsupportedMediaType      415
+    │   └── HeadTooLarge              431
     ├── Unauthenticated               401  NotAuthorizedException       16
     ├── PermissionDenied              403  ForbiddenException           15
     ├── NotFound                      404
@@ -40,6 +44,11 @@ happened, to what, and what to do, and holds no secret.
 
 from collections.abc import Mapping
 
+from irc_bridge.masking import without_user_info
+
+LONGEST_MESSAGE = 4000
+"""In letters. Names and values in a message are those of a request, which may be megabytes."""
+
 
 class BridgeError(Exception):
     status = 500
@@ -49,15 +58,33 @@ class BridgeError(Exception):
 
     @property
     def message(self) -> str:
-        return str(self.args[0]) if self.args else type(self).__name__
+        """The text for a client or a log line. User names and passwords in URLs are masked."""
+        text = str(self.args[0]) if self.args else type(self).__name__
+        return without_user_info(text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}...")
 
 
 class InvalidInput(BridgeError):
     status, iceberg_type, lance_code = 400, "BadRequestException", 13
 
 
+class RequestTimeout(InvalidInput):
+    status = 408
+
+
 class BodyTooLarge(InvalidInput):
     status = 413
+
+
+class QueryTooLong(InvalidInput):
+    status = 414
+
+
+class UnsupportedMediaType(InvalidInput):
+    status = 415
+
+
+class HeadTooLarge(InvalidInput):
+    status = 431
 
 
 class Unauthenticated(BridgeError):

@@ -51,6 +51,11 @@ def dotted(levels: tuple[str, ...]) -> str:
     return ".".join(levels)
 
 
+def quoted(name: str) -> str:
+    """A name inside a dotted one, as commands take it."""
+    return f"`{name}`" if "." in name else name
+
+
 def page_token(name: str) -> str:
     return base64.urlsafe_b64encode(PAGE_MARK + name.encode()).decode().rstrip("=")
 

@@ -18,20 +18,20 @@ from pydantic import (
     model_validator,
 )
 
+from irc_bridge.durations import milliseconds
 from irc_bridge.errors import InvalidInput
+from irc_bridge.masking import MASK, without_user_info
 from irc_bridge.names import dotted
 
 FILE_NAME = "irc-bridge.toml"
 ENVIRONMENT_PREFIX = "IRC_BRIDGE__"
 DEFAULT_WAREHOUSE = "main"
 DEFAULT_ROOT = "./warehouse"
-MASK = "********"
 
 _ROUTE_WORDS = frozenset({"namespaces", "tables", "views", "transactions", "config", "oauth"})
 _SECRET = re.compile(
     r"key|secret|token|password|passphrase|sas|credential|signature|connection_string|service_account", re.I
 )
-_USER_INFO = re.compile(r"(?<=//)[^/?#]+(?=@)")
 
 Key = tuple[str, ...]
 
@@ -56,8 +56,26 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _seconds(value: object) -> float:
+    return milliseconds(value) / 1000
+
+
+def _duration_or_never(value: object) -> str:
+    if value != "never":
+        milliseconds(value)
+    return str(value)
+
+
+def _as_list(value: object) -> object:
+    """A list of texts; an environment variable holds them with commas in between."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
 Integer = Annotated[int, BeforeValidator(_no_boolean)]
 StorageText = Annotated[str, BeforeValidator(_as_text)]
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+DurationOrNever = Annotated[str, BeforeValidator(_duration_or_never)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 
 
 class _Table(BaseModel):
@@ -73,7 +91,11 @@ class ServerSettings(_Table):
     token: SecretStr | None = None
     max_body_bytes: Integer = Field(default=32 * 1024 * 1024, ge=1)
     max_create_body_bytes: Integer = Field(default=256 * 1024 * 1024, ge=1)
+    max_connections: Integer = Field(default=10_000, ge=1)
+    idle_timeout: Seconds = Field(default=75, gt=0)
+    request_timeout: Seconds = Field(default=30, gt=0)
     workers: Integer = Field(default=1, ge=1)
+    allowed_origins: Texts = ()
 
     @field_validator("token")
     @classmethod
@@ -82,12 +104,28 @@ class ServerSettings(_Table):
             raise ValueError("Input should be visible ASCII characters without spaces, at least one")
         return token
 
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^\sA-Z/?#@*]+", origin):
+                raise ValueError(
+                    "Input should be origins as browsers send them, such as https://catalog.example:8443, "
+                    f"in lower case and without a path: {origin}"
+                )
+        return origins
+
 
 class _Warehouse(_Table):
     default_managed_by: Literal["storage", "impl"] = "storage"
     mirror_lag: Literal["serve-mirrored", "serve-latest"] = "serve-mirrored"
     read_only: bool = False
     vend_credentials: bool = False
+    guard_snapshot: bool = True
+    allow_expire: bool = False
+    purge_after: DurationOrNever = "7d"
+    schema_ids: Literal["first-version", "always-1"] = "first-version"
+    allowed_locations: Texts = Field(default=(), repr=False)
     storage: dict[str, StorageText] = Field(default={}, repr=False)
 
 
@@ -117,8 +155,8 @@ class IrcWarehouse(_Warehouse):
     auth: Literal["passthrough"] | None = None
     oauth2_server_uri: str | None = None
     scope: str = "catalog"
-    connect_timeout: float = Field(default=10, gt=0, le=3600)
-    read_timeout: float = Field(default=60, gt=0, le=3600)
+    connect_timeout: Seconds = Field(default=10, gt=0, le=3600)
+    read_timeout: Seconds = Field(default=60, gt=0, le=3600)
     root: str | None = Field(default=None, min_length=1, repr=False)
     headers: dict[str, str] = Field(default={}, repr=False)
 
@@ -171,10 +209,6 @@ def _masked(key: Key, value: object) -> object:
     if isinstance(value, SecretStr) or "headers" in tables or ("storage" in tables and _SECRET.search(key[-1])):
         return MASK
     return without_user_info(value) if isinstance(value, str) else value
-
-
-def without_user_info(uri: str) -> str:
-    return _USER_INFO.sub(MASK, uri)
 
 
 def load_settings(

@@ -1,36 +1,26 @@
-"""What both protocols do with HTTP: bodies are read up to a limit and checked, handlers run in threads."""
+"""What both protocols do with HTTP: one request as a handler gets it, and the thread in which the handler runs."""
 
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar, cast
 
-from anyio import to_thread
-from pydantic import BaseModel, ValidationError
+from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from irc_bridge import names
+from irc_bridge import bodies, names
 from irc_bridge.catalog.passing import CanActForClients
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
-from irc_bridge.errors import (
-    BodyTooLarge,
-    BridgeError,
-    Internal,
-    InvalidInput,
-    PermissionDenied,
-    Unsupported,
-)
+from irc_bridge.errors import BridgeError, Internal, PermissionDenied, Unsupported
 
 log = logging.getLogger(__name__)
 
-JSON = "application/json"
+JSON = bodies.JSON
 
-Model = TypeVar("Model", bound=BaseModel)
 Ability = TypeVar("Ability")
 
 
@@ -72,10 +62,15 @@ def _is_able(catalog: type[Catalog], ability: type[Any]) -> bool:
     return issubclass(catalog, ability)
 
 
-@lru_cache(1024)
+_LONGEST_KNOWN_QUERY = 256
+
+
 def query_of(raw: bytes) -> QueryParams:
-    """A client sends the same few again and again."""
-    return QueryParams(raw)
+    return _known_query(raw) if len(raw) <= _LONGEST_KNOWN_QUERY else QueryParams(raw)
+
+
+_known_query = lru_cache(1024)(QueryParams)
+"""A client sends the same few again and again. A long one could make thousands of objects."""
 
 
 CallT = TypeVar("CallT", bound=Call)
@@ -99,49 +94,28 @@ async def answered(
         return failure(Internal(f"Internal error. The server's log has the cause under {request_id}"))
 
 
-async def run(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Response:
-    """In a thread, because catalogs wait for storage."""
-    return await to_thread.run_sync(run_here, handler, call, changes)
+_short_turns = bodies.ShortTurns()
+_large_json = CapacityLimiter(4)
+"""The threads for requests with large JSON bodies, of which one is read at a time: those that wait for each
+other must not hold all the threads that there are."""
+
+
+async def run(
+    handler: Callable[[CallT], Response], call: CallT, changes: bool, threads: CapacityLimiter | None = None
+) -> Response:
+    """The handler's answer. It runs in a thread, because catalogs wait for storage: in one of `threads`, or of the
+    threads that all requests share."""
+    if not bodies.is_large_json(call.headers.get("content-type"), call.body):
+        return await to_thread.run_sync(run_here, handler, call, changes, limiter=threads)
+    return await to_thread.run_sync(_run_patiently, handler, call, changes, limiter=_large_json)
+
+
+def _run_patiently(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Response:
+    with _short_turns:
+        return run_here(handler, call, changes)
 
 
 def run_here(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Response:
     if changes and call.warehouse.read_only:
         raise PermissionDenied(f"Warehouse {call.warehouse.name} is read-only: {call.operation} is refused")
     return handler(call)
-
-
-async def body_of(request: Request, limit: int) -> bytes:
-    length = request.headers.get("content-length", "0")
-    if length == "0" and "transfer-encoding" not in request.headers:
-        return b""
-    if length.isdigit() and int(length) > limit:
-        raise BodyTooLarge(f"The request body has {length} bytes; this server takes {limit}")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise BodyTooLarge(f"The request body is larger than the {limit} bytes that this server takes")
-    return bytes(body)
-
-
-def read(body: bytes, model: type[Model]) -> Model:
-    content = _json(body)
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or "body"
-        raise InvalidInput(f"Invalid request body: {field}: {first['msg']}") from None
-    except KeyError as error:
-        raise InvalidInput(f"Invalid request body: {error.args[0]}: Field required") from None
-    except Exception as error:  # noqa: BLE001 - pyiceberg's models raise errors of their own
-        raise InvalidInput(f"Invalid request body: {error}") from None
-
-
-def _json(body: bytes) -> object:
-    try:
-        content = json.loads(body)
-        json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is no text
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"The request body is not JSON: {error}") from None
-    return content

@@ -23,6 +23,11 @@ def test_a_uri_is_enough() -> None:
     assert (settings.connect_timeout, settings.read_timeout) == (10, 60)
 
 
+def test_timeouts_are_durations() -> None:
+    settings = lake(WAREHOUSES__LAKE__CONNECT_TIMEOUT="250ms", WAREHOUSES__LAKE__READ_TIMEOUT="2m")
+    assert (settings.connect_timeout, settings.read_timeout) == (0.25, 120)
+
+
 def test_no_folder_is_made_up_for_it() -> None:
     assert set(load(LAKE).warehouses) == {"lake"}
     assert lake().root is None

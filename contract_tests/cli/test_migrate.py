@@ -175,7 +175,7 @@ class TestDeregistered:
         assert {row["table"]: row["location"] for row in answer} == locations
         assert {row["warehouse"] for row in answer} == {"main"}
         lines = [line.split() for line in run("deregistered", "main").stdout.splitlines()]
-        assert lines[0] == ["WAREHOUSE", "TABLE", "LOCATION"]
+        assert lines[0] == ["WAREHOUSE", "TABLE", "LOCATION", "REMOVED_AFTER"]
         assert sorted(line[1:] for line in lines[1:]) == sorted(map(list, locations.items()))
         for row in answer:
             table = tuple(row["table"].split("."))

@@ -86,7 +86,7 @@ def test_the_table_of_settings_is_complete() -> None:
     wanted = {}
     for key, field in fields.items():
         default = str(field.default).lower() if isinstance(field.default, bool) else field.default
-        wanted[key] = "required" if field.is_required() else "none" if default is None else f"`{default}`"
+        wanted[key] = "required" if field.is_required() else "none" if default in (None, ()) else f"`{default}`"
     assert rows == wanted
 
 

@@ -135,7 +135,7 @@ def test_an_answer_arrives_in_one_piece(start: Start) -> None:
     parts = urlsplit(start().url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), 30) as connection:
         for _ in range(50):
-            connection.sendall(b"GET /v1/config HTTP/1.1\r\nHost: bridge\r\n\r\n")
+            connection.sendall(b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\n\r\n")
             head, _, body = connection.recv(1 << 20).partition(b"\r\n\r\n")
             assert b"content-length: %d" % len(body) in head.lower()
             assert body
@@ -163,7 +163,7 @@ def test_it_ends_while_a_body_is_under_way(start: Start, workers: str, number: s
     server = start(arguments=("--workers", workers))
     with connection(server) as half:
         half.sendall(
-            b"POST /v1/main/namespaces HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v1/main/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Expect: 100-continue\r\nContent-Length: 99\r\n\r\n{"
         )
         assert half.recv(100).startswith(b"HTTP/1.1 100")  # the application waits for the rest
@@ -176,7 +176,7 @@ def test_it_ends_while_a_storage_call_hangs(start: Start, workers: str) -> None:
         silent.settimeout(30)
         server = start(STORAGE_AT.format(port=silent.getsockname()[1]), arguments=("--workers", workers))
         with connection(server) as waiting:
-            waiting.sendall(b"GET /v1/main/namespaces/default/tables/t HTTP/1.1\r\nHost: x\r\n\r\n")
+            waiting.sendall(b"GET /v1/main/namespaces/default/tables/t HTTP/1.1\r\nHost: localhost\r\n\r\n")
             call, _ = silent.accept()
             with call:
                 assert call.recv(100)  # it waits for an answer from now on

@@ -75,13 +75,16 @@ def test_what_nobody_sets_has_the_default() -> None:
     settings = load()
     assert settings.server.model_dump() == {
         "host": "127.0.0.1", "port": 8181, "token": None, "max_body_bytes": 33554432,
-        "max_create_body_bytes": 268435456, "workers": 1,
+        "max_create_body_bytes": 268435456, "max_connections": 10_000, "idle_timeout": 75.0,
+        "request_timeout": 30.0, "workers": 1, "allowed_origins": (),
     }  # fmt: skip
     assert settings.warehouses["main"].model_dump() == {
         "backend": "dir", "root": "tables", "manifest_enabled": True, "dir_listing_enabled": True,
         "table_version_management": False, "root_namespace": "default", "default_managed_by": "storage",
         "read_only": False, "mirror_lag": "serve-mirrored",
         "vend_credentials": False, "storage": {},
+        "guard_snapshot": True, "allow_expire": False, "purge_after": "7d", "schema_ids": "first-version",
+        "allowed_locations": (),
     }  # fmt: skip
     assert row(settings, "server.port") == (8181, "default")
 
@@ -209,6 +212,12 @@ def test_a_table_is_no_value(key: str) -> None:
         ("server.workers", "0", "1"),
         ("server.max_body_bytes", "0", "1"),
         ("server.token", '""', "visible ASCII"),
+        ("server.allowed_origins", '["https://a.example/"]', "without a path"),
+        ("server.allowed_origins", '["*"]', "origins as browsers send them"),
+        ("server.allowed_origins", '["https://A.example"]', "lower case"),
+        ("server.max_connections", "0", "1"),
+        ("server.idle_timeout", '"soon"', "such as 90m or 2d"),
+        ("server.request_timeout", "0", "0"),
         ("warehouses.main.root", "[]", "string"),
         ("warehouses.main.read_only", '"perhaps"', "boolean"),
         ("warehouses.main.root_namespace", '"a/b"', "name"),
@@ -284,3 +293,27 @@ def test_no_secret_is_shown(key: str, token: str, option: str) -> None:
 def test_no_secret_is_in_an_error(token: str) -> None:
     assert token not in refusal(f'[server]\ntoken = "{token}"\n')
     assert token not in refusal(SERVER__TOKEN=token)
+
+
+@pytest.mark.parametrize("text", ["0s", "90m", "7d", "never", "3600", "1.5h", "250ms"])
+def test_how_long_purged_files_stay(text: str) -> None:
+    assert row(load(WAREHOUSES__MAIN__PURGE_AFTER=text), "warehouses.main.purge_after")[0] == text
+
+
+@pytest.mark.parametrize("text", ["soon", "-1s", "7 weeks", "", "1e3", "true"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    message = refusal(WAREHOUSES__MAIN__PURGE_AFTER=text)
+    assert "warehouses.main.purge_after" in message
+    assert "such as 90m or 2d" in message
+
+
+def test_a_number_of_seconds_is_a_duration() -> None:
+    assert load(ROOT + "purge_after = 60\n").warehouses["main"].purge_after == "60"
+    assert "purge_after" in refusal(ROOT + "purge_after = true\n")
+
+
+def test_lists_come_from_the_file_and_with_commas_from_the_environment() -> None:
+    in_file = load(ROOT + 'allowed_locations = ["s3://a/b", "/c"]\n').warehouses["main"]
+    in_environment = load(WAREHOUSES__MAIN__ALLOWED_LOCATIONS="s3://a/b, /c").warehouses["main"]
+    assert in_file.allowed_locations == in_environment.allowed_locations == ("s3://a/b", "/c")
+    assert "allowed_locations" in refusal(ROOT + "allowed_locations = 7\n")

@@ -10,11 +10,14 @@ from contract_tests.worlds.java import CannotRun
 from contract_tests.worlds.s3 import S3
 from contract_tests.worlds.servers import reference_server
 
+UNSAFE = 'allow_expire = true\npurge_after = "0s"\n'
+"""The client deletes versions and tables over Iceberg REST, at once, as a Lance namespace does."""
+
 
 @pytest.fixture(scope="session")
 def bridge_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("client-bridge")
-    settings = f'[warehouses.main]\nbackend = "dir"\nroot = "{folder}/lake"\n'
+    settings = f'[warehouses.main]\nbackend = "dir"\nroot = "{folder}/lake"\n{UNSAFE}'
     (folder / "irc-bridge.toml").write_text(settings)
     with Server("--port", "0", cwd=folder) as server:
         yield server.url
@@ -25,7 +28,7 @@ def bridge_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def bridge_on_s3_url(tmp_path_factory: pytest.TempPathFactory, s3: S3) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("client-bridge-s3")
     storage = "".join(f'storage.{key} = "{value}"\n' for key, value in s3.options.items())
-    root = f'backend = "dir"\nroot = "{s3.bucket("bridge")}/lake"\nvend_credentials = true\n'
+    root = f'backend = "dir"\nroot = "{s3.bucket("bridge")}/lake"\nvend_credentials = true\n{UNSAFE}'
     (folder / "irc-bridge.toml").write_text(f"[warehouses.main]\n{root}{storage}")
     with Server("--port", "0", cwd=folder) as server:
         yield server.url

@@ -72,7 +72,7 @@ class _Relay(BaseHTTPRequestHandler):
         content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         is_json = headers.get("content-type") == "application/json"
-        seen = Seen(self.command, self.path, headers, json.loads(content) if is_json else None)
+        seen = Seen(self.command, self.path, headers, json.loads(content) if is_json and content else None)
         proxy = self.server.proxy
         proxy.seen.append(seen)
         fault = proxy.meet(seen)

@@ -8,6 +8,7 @@ import pytest
 
 from contract_tests.client.catalogs import ON_DISK, Catalog, rows
 from contract_tests.directory.staging import stage
+from contract_tests.worlds.bridge import version_numbers
 from contract_tests.worlds.writer import folder_of
 from irc_bridge.client import IcebergRestNamespace
 
@@ -77,7 +78,7 @@ def test_old_versions_are_deleted(catalog: Catalog, namespace: IcebergRestNamesp
     gone = namespace.batch_delete_table_versions({"id": table, "ranges": ranges})
     assert gone.deleted_count == 3
     assert numbers(listed(namespace, table)) == [3, 5]
-    assert [each.snapshot_id for each in catalog.metadata(table).snapshots] == [3, 5]
+    assert version_numbers(catalog.metadata(table).snapshots) == [3, 5]
     again = namespace.batch_delete_table_versions({"id": table, "ranges": ranges})
     assert again.deleted_count == 0
     lance.write_dataset(rows(9), namespace_client=namespace, table_id=table, mode="append")

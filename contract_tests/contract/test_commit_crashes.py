@@ -19,7 +19,7 @@ import requests
 from contract_tests.contract.test_commits import commit, set_properties
 from contract_tests.contract.test_version_commits import add
 from contract_tests.directory.staging import Request, stage
-from contract_tests.worlds.bridge import Client, Server, assert_ok
+from contract_tests.worlds.bridge import Client, Server, assert_ok, versions_in
 from contract_tests.worlds.dying import ALLOWED, ROOT, DyingServer
 from contract_tests.worlds.marking import MarkingClient
 from contract_tests.worlds.roots import Root, S3Root
@@ -128,7 +128,7 @@ class Reader:
     def read(self, client: Client) -> None:
         for table, seen in self._seen.items():
             metadata = client.metadata(PLACE, table)
-            present = {each["snapshot-id"] for each in metadata["snapshots"]}
+            present = {each["snapshot-id"] for each in versions_in(metadata)}
             assert seen <= present
             assert metadata["current-snapshot-id"] == max(present)
             path = f"table/{lance_id(client, table)}/version/list"
@@ -242,7 +242,7 @@ def assert_all_there(lake: Lake, client: Client, writers: list[Writer]) -> None:
     made = len(columns) if "property versions" in lake.world.cannot else len(properties) + len(columns)
     assert metadata["current-snapshot-id"] == 1 + made
     for name in (ROWS, COLUMNS):
-        snapshots = client.metadata(PLACE, name)["snapshots"]
+        snapshots = versions_in(client.metadata(PLACE, name))
         assert [each["snapshot-id"] for each in snapshots] == [*range(1, len(snapshots) + 1)]
 
 

@@ -9,7 +9,7 @@ import requests
 
 from contract_tests.contract.test_version_commits import add
 from contract_tests.directory.staging import Request, stage
-from contract_tests.worlds.bridge import Client, assert_error
+from contract_tests.worlds.bridge import Client, assert_error, versions_in
 from contract_tests.worlds.world import COMPATIBLE, IRC, NESSIE, VERSIONS, Bridge, _worlds
 
 PLACE = ("default",)
@@ -80,5 +80,5 @@ def assert_holds(bridge: Bridge, name: str, location: str, ids: list[int]) -> No
     table: Any = bridge.root.open(location)
     assert sorted(table.to_table()["id"].to_pylist()) == sorted(ids)
     assert table.version == len(ids) + 1
-    snapshots = bridge.client.metadata(PLACE, name)["snapshots"]
+    snapshots = versions_in(bridge.client.metadata(PLACE, name))
     assert [each["snapshot-id"] for each in snapshots] == [*range(1, len(ids) + 2)]

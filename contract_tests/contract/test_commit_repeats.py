@@ -15,7 +15,7 @@ from contract_tests.contract.test_commits import commit, remove_properties, set_
 from contract_tests.contract.test_tags import expires, removes, sets
 from contract_tests.contract.test_version_commits import adds, asserts
 from contract_tests.directory.staging import stage
-from contract_tests.worlds.bridge import Client, assert_ok, table_path
+from contract_tests.worlds.bridge import Client, assert_ok, table_path, versions_in
 from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import COMPATIBLE, IRC, S3_WORLDS, VERSIONS, Bridge, _worlds
 
@@ -79,7 +79,7 @@ class Table:
         return {"requirements": [], "updates": [sets("now", latest), sets(f"t{number}", latest)]}
 
     def expiry(self, number: int, metadata: Any) -> Body:
-        oldest = metadata["snapshots"][0]["snapshot-id"]
+        oldest = versions_in(metadata)[0]["snapshot-id"]
         tags = [name for name, ref in metadata["refs"].items() if ref["snapshot-id"] == oldest and name != "main"]
         if oldest == metadata["current-snapshot-id"]:
             return {"requirements": [], "updates": []}
@@ -96,11 +96,12 @@ class Table:
     def seen(self) -> Any:
         """What should be the same however often each commit was sent."""
         metadata = self.metadata()
+        properties = {key: value.replace(self.location, "") for key, value in metadata["properties"].items()}
         return (
-            metadata["properties"],
+            properties,
             metadata["schemas"][0]["fields"],
             metadata["refs"],
-            [each["snapshot-id"] for each in metadata["snapshots"]],
+            [each["snapshot-id"] for each in versions_in(metadata)],
             self._root.open(self.location).count_rows(),
         )
 
@@ -117,7 +118,8 @@ def post_twice(client: Client, name: str, body: Body) -> None:
 def post_unheard(client: Client, name: str, body: Body) -> None:
     """The connection goes as soon as the request is out; then the same again."""
     parts, content = urlsplit(client.url), json.dumps(body).encode()
-    head = f"POST /v1/main/{table_path(PLACE, name)} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
+    head = f"POST /v1/main/{table_path(PLACE, name)} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
     with socket.create_connection((parts.hostname or "", parts.port or 0)) as connection:
         connection.sendall(head.encode() + content)
     post(client, name, body)

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from contract_tests.worlds.bridge import SCHEMA, Client, assert_error, assert_ok, namespace_path, table_path
+from contract_tests.worlds.bridge import (
+    SCHEMA,
+    Client,
+    as_loaded,
+    assert_error,
+    assert_ok,
+    namespace_path,
+    table_path,
+)
 from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import ONE_WORLD, Bridge
 from contract_tests.worlds.writer import rows
@@ -207,7 +215,7 @@ class TestRefused:
     def test_what_is_not_supported_applies_nothing(
         self, client: Client, place: Place, name: str, update: dict[str, Any]
     ) -> None:
-        before = client.create_table(place, name)["metadata"]
+        before = as_loaded(client.create_table(place, name)["metadata"])
         response = commit(client, place, name, set_properties(a="1"), update)
         message = assert_error(response, 400, "BadRequestException", "UnsupportedOperationException")
         assert update["action"] in message
@@ -232,7 +240,7 @@ class TestRefused:
         ids=lambda each: json.dumps(each)[:60],
     )
     def test_a_wrong_field_is_named(self, client: Client, place: Place, name: str, body: Any, field: str) -> None:
-        before = client.create_table(place, name)["metadata"]
+        before = as_loaded(client.create_table(place, name)["metadata"])
         response = client.post(table_path(place, name), json=body)
         assert_error(response, 400, "BadRequestException", names=field)
         assert client.metadata(place, name) == before
@@ -325,7 +333,7 @@ def test_a_transaction_is_over_one_table(client: Client, place: Place, name: str
         identifier = {"namespace": place, "name": table}
         return {"identifier": identifier, "requirements": [], "updates": [set_properties(a="1")]}
 
-    before = [client.create_table(place, each)["metadata"] for each in (name, f"{name}_2")]
+    before = [as_loaded(client.create_table(place, each)["metadata"]) for each in (name, f"{name}_2")]
     both = {"table-changes": [change(name), change(f"{name}_2")]}
     message = assert_error(client.post("transactions/commit", json=both), 400)
     assert "one table" in message or "managed_by=impl" in message

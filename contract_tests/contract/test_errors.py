@@ -132,9 +132,9 @@ class TestBodies:
         client.create_table(place, name, **{"idempotency": 1, "encryption-keys": []})
         assert client.head(table_path(place, name)).status_code == 204
 
-    def test_any_content_type_will_do(self, client: Client, place: Place, name: str) -> None:
+    def test_json_has_many_content_types(self, client: Client, place: Place, name: str) -> None:
         body = json.dumps({"name": name, "schema": SCHEMA})
-        for content_type in ("text/plain", "application/json; charset=utf-8", ""):
+        for content_type in ("application/json", "Application/JSON; charset=utf-8", "application/problem+json"):
             response = client.post(
                 f"{namespace_path(place)}/tables", data=body, headers={"Content-Type": content_type}
             )
@@ -153,7 +153,7 @@ class TestLimit:
     def test_a_body_that_announces_too_much_is_not_read(self, bridge: Bridge) -> None:
         status, body = self.post(bridge, b"Content-Length: %d" % (32 * MIB + 1), b"{")
         assert (status, body["error"]["code"]) == (413, 413)
-        assert "32" in body["error"]["message"] or str(32 * MIB) in body["error"]["message"]
+        assert str(8 * MIB) in body["error"]["message"]
 
     def test_a_body_in_chunks_is_cut_off(self, bridge: Bridge) -> None:
         chunk = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
@@ -164,7 +164,7 @@ class TestLimit:
         assert (status, body["error"]["code"]) == (413, 413)
 
     def test_a_body_below_the_limit_is_read(self, bridge: Bridge) -> None:
-        size = 31 * MIB
+        size = 7 * MIB
         body = b'{"namespace": [], "properties": {"a": "%s"}}' % (b"x" * size)
         status, answer = self.post(bridge, b"Content-Length: %d" % len(body), body)
         assert (status, answer["error"]["code"]) == (400, 400)

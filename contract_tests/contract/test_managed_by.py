@@ -5,14 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from contract_tests.contract.test_commits import commit, remove_properties, set_properties
-from contract_tests.worlds.bridge import Client, assert_ok, namespace_path, table_path
+from contract_tests.worlds.bridge import Client, assert_ok, namespace_path, table_path, versions_in
 from contract_tests.worlds.roots import Root
 
 Place = tuple[str, ...]
 
 
 def snapshots(client: Client, place: Place, name: str) -> list[int]:
-    return [each["snapshot-id"] for each in client.metadata(place, name)["snapshots"]]
+    return [each["snapshot-id"] for each in versions_in(client.metadata(place, name))]
 
 
 @pytest.mark.needs("property versions")
@@ -56,7 +56,7 @@ def test_it_goes_over_and_back(client: Client, root: Root, place: Place, name: s
 def test_a_declared_one_waits_for_its_first_version(client: Client, place: Place, name: str) -> None:
     client.declare_table(place, name, properties={"managed_by": "impl"})
     metadata = client.metadata(place, name)
-    assert (metadata["properties"]["managed_by"], metadata["snapshots"]) == ("impl", [])
+    assert (metadata["properties"]["managed_by"], versions_in(metadata)) == ("impl", [])
 
 
 @pytest.mark.needs("property versions")

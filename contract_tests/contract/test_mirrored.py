@@ -15,7 +15,7 @@ from contract_tests.contract.test_commits import commit, set_properties
 from contract_tests.contract.test_tags import expires, sets
 from contract_tests.contract.test_version_commits import add, asserts
 from contract_tests.directory.staging import stage
-from contract_tests.worlds.bridge import Client, Server, assert_error, assert_ok, table_path
+from contract_tests.worlds.bridge import Client, Server, assert_error, assert_ok, table_path, versions_in
 from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import COMPATIBLE, IRC, LISTING, S3_WORLDS, VERSIONS, Bridge, _worlds
 from contract_tests.worlds.writer import rows
@@ -30,7 +30,7 @@ LATEST, MIRRORED = "irc-bridge.latest-version", "irc-bridge.mirrored-version"
 def list_of(metadata: Metadata, version: int) -> str:
     """Where the manifest list of a version lies."""
     location = metadata["location"]
-    (made,) = [each["timestamp-ms"] for each in metadata["snapshots"] if each["snapshot-id"] == version]
+    (made,) = [each["timestamp-ms"] for each in versions_in(metadata) if each["snapshot-id"] == version]
     digest = blake2b(f"{location}\n{version}\n{made}".encode(), digest_size=8).hexdigest()
     return f"{location}/_iceberg/versions/{version}-{digest}.avro"
 
@@ -59,8 +59,8 @@ def current(metadata: Metadata) -> int:
     version: int = metadata["current-snapshot-id"]
     assert metadata["refs"]["main"] == {"snapshot-id": version, "type": "branch"}
     assert metadata["snapshot-log"][-1]["snapshot-id"] == version
-    (shown,) = [each for each in metadata["snapshots"] if each["snapshot-id"] == version]
-    assert shown["schema-id"] == metadata["current-schema-id"] == 1
+    (shown,) = [each for each in versions_in(metadata) if each["snapshot-id"] == version]
+    assert shown["schema-id"] == metadata["current-schema-id"]
     return version
 
 
@@ -76,7 +76,7 @@ def seen(client: Client, place: Place, name: str) -> int:
 def of_latest(metadata: Metadata) -> list[str]:
     """The columns of the latest version."""
     (schema,) = [
-        each for each in metadata["schemas"] if each["schema-id"] == metadata["snapshots"][-1]["schema-id"]
+        each for each in metadata["schemas"] if each["schema-id"] == versions_in(metadata)[-1]["schema-id"]
     ]
     return [field["name"] for field in schema["fields"]]
 
@@ -116,10 +116,10 @@ def test_the_version_that_is_current(
     }
     for metadata in shown.values():
         assert (metadata["properties"][LATEST], metadata["properties"][MIRRORED]) == ("4", "3")
-        assert [each["snapshot-id"] for each in metadata["snapshots"]] == [1, 2, 3, 4]
+        assert [each["snapshot-id"] for each in versions_in(metadata)] == [1, 2, 3, 4]
         assert metadata["last-sequence-number"] == 4
-        assert metadata["last-updated-ms"] >= metadata["snapshots"][-1]["timestamp-ms"]
-        named = {each["snapshot-id"]: each["manifest-list"] for each in metadata["snapshots"]}
+        assert metadata["last-updated-ms"] >= versions_in(metadata)[-1]["timestamp-ms"]
+        named = {each["snapshot-id"]: each["manifest-list"] for each in versions_in(metadata)}
         assert {version: named[version] for version in (1, 3)} == lists
         for version in (2, 4):
             assert f"Lance-version-{version}-has-no-Parquet-copy--run-irc-bridge-mirror-or-read" in named[version]
@@ -162,7 +162,7 @@ class TestLag:
         after = client.metadata(namespace, name)
         assert (current(before), current(after)) == (2, 2)
         assert (before["properties"][LATEST], after["properties"][LATEST]) == ("4", "5")
-        assert after["last-sequence-number"] == after["snapshots"][-1]["snapshot-id"] == 5
+        assert after["last-sequence-number"] == versions_in(after)[-1]["snapshot-id"] == 5
 
     def test_tags(self, client: Client, root: Root, namespace: Place, name: str, location: str) -> None:
         root.open(location).tags.create("old", 1)
@@ -172,10 +172,10 @@ class TestLag:
             assert current(metadata) == 2
             tags = {tag: ref["snapshot-id"] for tag, ref in metadata["refs"].items() if tag != "main"}
             assert tags == {"old": 1, "new": 3}
-            assert [each["snapshot-id"] for each in metadata["snapshots"]] == [1, 2, 3, 4]
+            assert [each["snapshot-id"] for each in versions_in(metadata)] == [1, 2, 3, 4]
         root.open(location).tags.delete("old")
         metadata = client.metadata(namespace, name, snapshots="refs")
-        assert [each["snapshot-id"] for each in metadata["snapshots"]] == [2, 3, 4]
+        assert [each["snapshot-id"] for each in versions_in(metadata)] == [2, 3, 4]
 
     def test_the_lance_protocols_see_the_latest(self, bridge: Bridge, namespace: Place, name: str) -> None:
         levels = name if namespace == ("default",) else f"{namespace[0]}${name}"
@@ -214,7 +214,7 @@ class TestLag:
         answered = assert_ok(
             commit(client, namespace, name, set_properties(managed_by="impl"), requirements=[asserts(2)])
         )["metadata"]
-        assert current(answered) == answered["snapshots"][-1]["snapshot-id"] >= 4
+        assert current(answered) == versions_in(answered)[-1]["snapshot-id"] >= 4
         assert answered["properties"][MIRRORED] == "2"
         latest = asserts(current(answered))
         back = commit(client, namespace, name, set_properties(managed_by="storage"), requirements=[latest])
@@ -235,7 +235,7 @@ class TestSchema:
         assert root.open(location).schema.names == ["id", "score"]
         assert root.open(location).count_rows() == 3
         metadata = bridge.client.metadata(namespace, name)
-        assert (current(metadata), metadata["snapshots"][-1]["snapshot-id"]) == (2, 5)
+        assert (current(metadata), versions_in(metadata)[-1]["snapshot-id"]) == (2, 5)
         assert table.refresh().schema().column_names == ["id", "name"]
         assert of_latest(metadata) == ["id", "score"]
         for change in ("id", "name"):
@@ -321,10 +321,10 @@ class TestPlaces:
         after = client.metadata(place, f"{name}_new")
         assert root.open(after["location"]).count_rows() == 3
         if after["location"] == before:
-            assert current(after) == 2 and after["snapshots"][1]["manifest-list"] == lists[2]
+            assert current(after) == 2 and versions_in(after)[1]["manifest-list"] == lists[2]
         else:
             assert current(after) == 4 and MIRRORED not in after["properties"]
-            assert not root.exists(f"{after['location']}/_iceberg")
+            assert not root.exists(f"{after['location']}/_iceberg/data")
             assert not root.exists(before)
 
     def test_a_table_dropped_and_made_again(self, client: Client, root: Root, place: Place, name: str) -> None:
@@ -360,6 +360,6 @@ class TestPlaces:
         root.write(location, rows(2).cast(root.open(location).schema), mode="append")
         assert root.open(location).version == 4
         assert seen(client, namespace, name) == 2
-        assert lists[4] not in [each["manifest-list"] for each in client.metadata(namespace, name)["snapshots"]]
+        assert lists[4] not in [each["manifest-list"] for each in versions_in(client.metadata(namespace, name))]
         mirror(client, root, namespace, name, 4)
         assert seen(client, namespace, name) == 4

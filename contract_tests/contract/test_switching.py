@@ -11,7 +11,7 @@ import pytest
 from lance.namespace import RestNamespace
 
 from contract_tests.contract.test_commits import commit, set_properties
-from contract_tests.worlds.bridge import assert_error, assert_ok
+from contract_tests.worlds.bridge import assert_error, assert_ok, versions_in
 from contract_tests.worlds.world import COMPATIBLE, IRC, VERSIONS, Bridge, _worlds
 
 PLACE = ("default",)
@@ -84,5 +84,5 @@ def test_beside_writers(bridge: Bridge, name: str) -> None:
     ids = lance.dataset(location).to_table()["id"].to_pylist()
     assert len(ids) == len(set(ids))
     assert set(told) <= set(ids)
-    snapshots = [each["snapshot-id"] for each in bridge.client.metadata(PLACE, name)["snapshots"]]
+    snapshots = [each["snapshot-id"] for each in versions_in(bridge.client.metadata(PLACE, name))]
     assert snapshots == [*range(1, lance.dataset(location).version + 1)]

@@ -4,12 +4,67 @@ import pytest
 
 from contract_tests.contract.reports import SCAN_REPORT
 from contract_tests.contract.tables import PURGE, ROOT, Place, absent, create
-from contract_tests.worlds.bridge import DUMMY_SCHEMA, SCHEMA, Client, assert_error, assert_ok, table_path
+from contract_tests.worlds.bridge import (
+    DUMMY_SCHEMA,
+    SCHEMA,
+    Client,
+    as_loaded,
+    assert_error,
+    assert_ok,
+    namespace_path,
+    table_path,
+)
 from contract_tests.worlds.roots import Root
 from contract_tests.worlds.world import Bridge
 from contract_tests.worlds.writer import rows
 
 IDENTITY = {"source-id": 1, "transform": "identity"}
+
+
+OWN_IDS: dict[str, Any] = {
+    "type": "struct",
+    "schema-id": 0,
+    "identifier-field-ids": [],
+    "fields": [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {
+            "id": 2,
+            "name": "place",
+            "type": {
+                "type": "struct",
+                "fields": [
+                    {"id": 5, "name": "x", "type": "double", "required": False},
+                    {"id": 6, "name": "y", "type": "double", "required": False},
+                ],
+            },
+            "required": False,
+        },
+        {
+            "id": 3,
+            "name": "marks",
+            "type": {
+                "type": "map",
+                "key-id": 7,
+                "key": "string",
+                "value-id": 8,
+                "value": "int",
+                "value-required": False,
+            },
+            "required": False,
+        },
+        {
+            "id": 4,
+            "name": "words",
+            "type": {"type": "list", "element-id": 9, "element": "string", "element-required": False},
+            "required": False,
+        },
+    ],
+}
+"""Ids as Java and pyiceberg give them: those of columns first, then those of what lies in them."""
+
+
+def without_doc(schema: dict[str, Any]) -> dict[str, Any]:
+    return {**schema, "fields": [{key: field[key] for key in field if key != "doc"} for field in schema["fields"]]}
 
 
 class TestCreate:
@@ -18,7 +73,30 @@ class TestCreate:
         assert client.tables(place).count(name) == 1
         head = client.head(table_path(place, name))
         assert (head.status_code, head.content) == (204, b"")
-        assert client.metadata(place, name) == created["metadata"]
+        assert client.metadata(place, name) == as_loaded(created["metadata"])
+
+    @pytest.mark.parametrize("stage", [True, False], ids=["staged", "at once"])
+    def test_the_answer_has_the_clients_own_ids(
+        self, client: Client, place: Place, name: str, stage: bool
+    ) -> None:
+        body = {"name": name, "schema": OWN_IDS, "stage-create": stage}
+        answer = assert_ok(client.post(f"{namespace_path(place)}/tables", json=body))
+        metadata = answer["metadata"]
+        assert metadata["current-schema-id"] == OWN_IDS["schema-id"]
+        assert [without_doc(schema) for schema in metadata["schemas"]] == [OWN_IDS]
+        assert metadata["last-column-id"] >= 9
+        assert ("metadata-location" in answer) == (not stage)
+        if not stage:
+            loaded = client.metadata(place, name)
+            assert [without_doc(schema) for schema in loaded["schemas"]] == [{**OWN_IDS, "schema-id": 1}]
+            assert loaded["last-column-id"] == metadata["last-column-id"]
+
+    def test_ids_that_cannot_be_kept_are_given_anew(self, client: Client, place: Place, name: str) -> None:
+        columns: Any = SCHEMA["fields"]
+        twice = {**SCHEMA, "fields": [{**column, "id": 7} for column in columns]}
+        metadata = client.create_table(place, name, schema=twice)["metadata"]
+        assert [field["id"] for field in metadata["schemas"][0]["fields"]] == [1, 2]
+        assert as_loaded(metadata) == client.metadata(place, name)
 
     def test_it_is_a_real_empty_lance_table(self, client: Client, root: Root, place: Place, name: str) -> None:
         location = client.create_table(place, name)["metadata"]["location"]
@@ -177,7 +255,7 @@ class TestDrop:
         client.delete(table_path(place, name), params=PURGE)
         second = client.create_table(place, name)["metadata"]
         assert second["table-uuid"] != first["table-uuid"]
-        assert client.metadata(place, name) == second
+        assert client.metadata(place, name) == as_loaded(second)
 
     @pytest.mark.parametrize("query", [{}, PURGE])
     def test_drop_twice(self, client: Client, place: Place, name: str, query: dict[str, str]) -> None:

@@ -22,6 +22,7 @@ from contract_tests.directory.model_rules import (
     overlap,
     refuse,
     too_long,
+    too_long_for_tables,
 )
 from irc_bridge.catalog.models import TABLE_UUID, Levels, PropertyChanges, TableInfo
 from irc_bridge.errors import (
@@ -104,7 +105,8 @@ class Model:
     # namespaces
 
     def create_namespace(self, namespace: Levels, properties: Properties) -> None:
-        refuse(self._not_free(namespace) + self._not_there(namespace[:-1]) + not_names(namespace))
+        wrong = not_names(namespace) + too_long_for_tables(namespace)
+        refuse(self._not_free(namespace) + self._not_there(namespace[:-1]) + wrong)
         self.namespaces[namespace] = dict(properties)
 
     def drop_namespace(self, namespace: Levels) -> None:
@@ -165,12 +167,15 @@ class Model:
         assert files is not None
         files.deregistered = False
         if self.manifest:
-            self.rows[table] = Row(folder)
+            self.rows[table] = Row(folder, files.waiting)
         return self.load(table)
 
     def deregister(self, table: Levels) -> None:
+        """The properties in the row wait in the folder for the next to register the table."""
         folder = self._find(table)
-        self.rows.pop(table, None)
+        row = self.rows.pop(table, None)
+        if row is not None and folder in self.folders:
+            self.folders[folder].waiting = row.waiting
         if self.listing and listed_name(folder) and folder in self.folders:
             self.folders[folder].deregistered = True
 

@@ -299,7 +299,8 @@ class Machine(RuleBasedStateMachine):
             assert isinstance(failure, refused.errors), f"{kind} must be refused: {refused}, not {failure!r}"
             self.seen[f"{kind}: {type(failure).__name__}"] += 1
         else:
-            assert shown(result()) == expected
+            outcome = shown(result())
+            assert outcome == expected, f"{kind}: {outcome} instead of {expected}"
             self.seen[kind] += 1
 
     def load(self, catalog: Directory, table: Levels) -> TableInfo:

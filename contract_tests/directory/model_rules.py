@@ -118,6 +118,11 @@ def too_long(table: Levels) -> Errors:
     return [InvalidInput] if len("$".join(table).encode()) > _LONGEST_TABLE_ID else []
 
 
+def too_long_for_tables(namespace: Levels) -> Errors:
+    """The id of a table in it has two letters more at least."""
+    return [InvalidInput] if len("$".join(namespace).encode()) > _LONGEST_TABLE_ID - 2 else []
+
+
 def changed(old: Properties, removals: frozenset[str], updates: Properties) -> dict[str, str]:
     return {key: value for key, value in {**old, **updates}.items() if key not in removals}
 

@@ -1,6 +1,6 @@
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import lance
 import pyarrow as pa
@@ -19,7 +19,7 @@ from irc_bridge.catalog.ports import (
     Catalog,
 )
 
-MODES = {
+MODES: Mapping[str, Any] = {
     "compat": {"manifest_enabled": True, "dir_listing_enabled": True},
     "v1": {"manifest_enabled": False, "dir_listing_enabled": True},
     "v2": {"manifest_enabled": True, "dir_listing_enabled": False},

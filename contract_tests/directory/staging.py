@@ -120,7 +120,7 @@ class ThroughPort(LanceNamespace):
 
     def describe_table(self, request: Any) -> ln.DescribeTableResponse:
         try:
-            info = self._catalog.load_table(tuple(dict(request)["id"]), History.REFS)
+            info = self._catalog.load_table(tuple(dict(request)["id"]), History.HEADS)
         except TableNotFound as error:
             raise ln.errors.TableNotFoundError(error.message) from error
         assert isinstance(info, TableInfo)

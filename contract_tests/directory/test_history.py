@@ -55,10 +55,10 @@ def test_refs_open_the_latest_and_the_tagged_only(catalog: Directory, opened: Op
         dataset = append(info, each)
     dataset.tags.create("x", 7)
     opened.clear()
-    assert versions(load(catalog, T, History.REFS)) == [7, 31]
+    assert versions(load(catalog, T, History.HEADS)) == [7, 31]
     assert sorted(opened, key=str) == [31, 7]
     opened.clear()
-    assert versions(load(catalog, T, History.REFS)) == [7, 31]
+    assert versions(load(catalog, T, History.HEADS)) == [7, 31]
     assert opened == [31]
 
 
@@ -79,11 +79,11 @@ def test_refs_open_the_latest_that_has_a_parquet_copy(
     assert sorted(load(catalog, T).mirrored) == [3, 12]
     fresh = open_in(mode, root)
     opened.clear()
-    loaded = load(fresh, T, History.REFS)
+    loaded = load(fresh, T, History.HEADS)
     assert (versions(loaded), [*loaded.mirrored]) == ([12, 31], [12])
     assert opened == [31, 20, 12]
     opened.clear()
-    assert versions(load(catalog, T, History.REFS)) == [12, 31]
+    assert versions(load(catalog, T, History.HEADS)) == [12, 31]
     assert opened == [31]
 
 

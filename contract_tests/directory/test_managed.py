@@ -218,7 +218,7 @@ class TestRead:
     ) -> None:
         looks: list[Callable[[Directory], object]] = [
             lambda catalog: versions(load(catalog, T)),
-            lambda catalog: versions(load(catalog, T, History.REFS)),
+            lambda catalog: versions(load(catalog, T, History.HEADS)),
             lambda catalog: catalog.describe_table_version(T).version,
             lambda catalog: numbers(catalog, T),
             lambda catalog: catalog.load_version(T, load_latest(root)),

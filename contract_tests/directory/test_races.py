@@ -192,7 +192,7 @@ def test_no_table_is_left_in_a_namespace_that_is_gone(processes: Executor, root:
 def register(mode: str, root: Path, who: int) -> str:
     try:
         open_in(mode, root).register_table((f"t{who}",), str(root / "x_t"))
-    except (InvalidInput, TableAlreadyExists):
+    except (InvalidInput, TableAlreadyExists, ConcurrentModification):
         return "refused"
     return "registered"
 
@@ -214,7 +214,7 @@ def create_and_drop(mode: str, root: Path, who: int) -> Counter[str]:
             try:
                 change()
                 outcomes["done"] += 1
-            except (TableAlreadyExists, TableNotFound) as error:
+            except (TableAlreadyExists, TableNotFound, ConcurrentModification) as error:
                 outcomes[type(error).__name__] += 1
     return outcomes
 

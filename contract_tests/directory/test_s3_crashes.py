@@ -97,7 +97,8 @@ def test_killed_while_dropping(s3: S3, mode: str) -> None:
                 catalog.drop_table(T)
         assert names(catalog) == []
         if mode != "v2":
-            assert not root.files(locations[root.uri])
+            # killed right before its last step it leaves its lock, which the next one to use the folder takes over
+            assert set(root.files(locations[root.uri])) <= {".irc-bridge-lock"}
         assert versions(catalog.create_table(T, new_table())) == [1]
 
 

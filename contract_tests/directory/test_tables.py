@@ -122,8 +122,8 @@ def test_refs_lists_the_latest_and_the_tagged(catalog: Directory) -> None:
     dataset.tags.create("third", 3)
     branch = dataset.create_branch("side", 2)
     branch.tags.create("on a branch".replace(" ", "-"), ("side", 2))
-    assert versions(load(catalog, T, History.REFS)) == [3, 6]
-    assert load(catalog, T, History.REFS).tags == {"third": 3}
+    assert versions(load(catalog, T, History.HEADS)) == [3, 6]
+    assert load(catalog, T, History.HEADS).tags == {"third": 3}
     assert versions(load(catalog, T)) == [1, 2, 3, 4, 5, 6]
 
 

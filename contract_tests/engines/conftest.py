@@ -71,9 +71,13 @@ def places_behind(
             url = stack.enter_context(reference_server(folder, s3_settings(s3)))
         except CannotRun as reason:
             pytest.skip(str(reason))
-        bridge = stack.enter_context(bridge_over(url, folder / "bridge", storage=s3.options))
+        places = (local_place, s3_place)
+        folders = [_location(place, name).rpartition("/")[0] for place in places for name in place.tables]
+        allowed = ", ".join(f'"{each}"' for each in set(folders))
+        settings = f"allowed_locations = [{allowed}]\n"
+        bridge = stack.enter_context(bridge_over(url, folder / "bridge", settings, s3.options))
         with bridge.client() as client:
-            for place in (local_place, s3_place):
+            for place in places:
                 client.create_namespace(place.name)
                 for name in place.tables:
                     location = _location(place, name)

@@ -33,6 +33,7 @@ from contract_tests.engines.questions import (
     require_answers,
 )
 from contract_tests.engines.same_rows import Row, of_arrow
+from contract_tests.worlds.bridge import GUARD, version_numbers
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +114,9 @@ def condition(question: Question, type_: IcebergType) -> BooleanExpression:
     return made
 
 
+OVER_ALL_SNAPSHOTS = ["all_data_files", "all_delete_files", "all_files", "all_manifests"]
 METADATA_TABLES = [
-    *("all_data_files", "all_delete_files", "all_files", "all_manifests", "data_files", "delete_files", "entries"),
-    *("files", "history", "manifests", "partitions", "refs", "snapshots"),
+    *("data_files", "delete_files", "entries", "files", "history", "manifests", "partitions", "refs", "snapshots"),
 ]
 
 
@@ -126,6 +127,13 @@ def test_metadata_tables(catalog: Catalog, place: Place, name: str) -> None:
     if name == "data_files":
         fragments = place.tables["life"].open().get_fragments()
         assert sum(found["record_count"].to_pylist()) == sum(each.physical_rows for each in fragments)
+
+
+@pytest.mark.parametrize("name", OVER_ALL_SNAPSHOTS)
+def test_metadata_tables_over_all_snapshots(catalog: Catalog, place: Place, name: str) -> None:
+    """Which need the guard snapshot's list."""
+    with pytest.raises(FileNotFoundError, match=GUARD):
+        getattr(catalog.load_table((place.namespace, "life")).inspect, name)()
 
 
 def test_the_metadata_table_that_names_the_metadata_file(catalog: Catalog, place: Place) -> None:
@@ -143,5 +151,5 @@ def test_every_version(
 ) -> None:
     marked(CANNOT, request, place, name)
     snapshots = catalog.load_table((place.namespace, name)).snapshots()
-    assert [snapshot.snapshot_id for snapshot in snapshots] == versions_of(place.tables[name])
+    assert version_numbers(snapshots) == versions_of(place.tables[name])
     require_every_version(engine, place, name)

@@ -20,6 +20,7 @@ from contract_tests.engines.questions import (
     text_of,
 )
 from contract_tests.engines.same_rows import Row, of_json
+from contract_tests.worlds.bridge import GUARD
 from contract_tests.worlds.java import CannotRun
 from contract_tests.worlds.trino import Trino, TrinoError, trino_server
 
@@ -112,7 +113,7 @@ def test_filters(trino: Trino, local_place: Place, table: str, column: str) -> N
     require_answers(asked, trino.rows(in_one_query(name, f'"{column}"', asked, literal)))
 
 
-METADATA_TABLES = ["all_manifests", "entries", "files", "history", "manifests", "partitions", "properties"]
+METADATA_TABLES = ["entries", "files", "history", "manifests", "partitions", "properties"]
 
 
 @pytest.mark.parametrize("name", METADATA_TABLES)
@@ -123,6 +124,13 @@ def test_metadata_tables(trino: Trino, place: Place, name: str) -> None:
         found = trino.rows(f"SELECT record_count FROM {named(place, 'life$files')} WHERE content = 0")
         fragments = place.tables["life"].open().get_fragments()
         assert sum(count for (count,) in found) == sum(each.physical_rows for each in fragments)
+
+
+@pytest.mark.parametrize("name", ["all_entries", "all_manifests"])
+def test_metadata_tables_over_all_snapshots(trino: Trino, place: Place, name: str) -> None:
+    """Which need the guard snapshot's list."""
+    with pytest.raises(TrinoError, match=GUARD):
+        trino.run(f"SELECT * FROM {named(place, f'life${name}')}")
 
 
 @pytest.mark.parametrize("name", ["metadata_log_entries", "refs", "snapshots"])

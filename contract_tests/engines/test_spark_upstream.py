@@ -75,7 +75,7 @@ def columns(spark: SparkSession, table: str) -> dict[str, str]:
 
 
 def versions(spark: SparkSession, table: str) -> list[int]:
-    found = rows(spark, f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")
+    found = rows(spark, f"SELECT snapshot_id FROM {table}.snapshots WHERE snapshot_id > 0 ORDER BY committed_at")
     return [row["snapshot_id"] for row in found]
 
 

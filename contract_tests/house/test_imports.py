@@ -15,29 +15,44 @@ PACKAGE = Path(irc_bridge.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 BELOW = {
-    "errors": set(),
+    "masking": set(),
+    "errors": {"masking"},
     "names": {"errors"},
-    "settings": {"errors", "names"},
+    "durations": set(),
+    "answers": set(),
+    "settings": {"errors", "names", "durations", "masking"},
     "catalog": {"errors", "names"},
     "translation": {"errors", "names", "catalog"},
     "lance_store": {"errors", "names", "catalog"},
-    "irc_client": {"errors", "names", "catalog"},
-    "backends": {"errors", "names", "catalog", "lance_store", "irc_client"},
+    "irc_client": {"errors", "names", "answers", "catalog"},
+    "backends": {"errors", "names", "answers", "catalog", "lance_store", "irc_client"},
     "client": {"errors", "names", "catalog", "lance_store", "irc_client", "backends"},
     "mirror": {"errors", "catalog", "translation", "lance_store"},
     "pipeline": {"errors", "names", "catalog", "translation", "lance_store", "mirror"},
-    "wire": {"errors", "names", "catalog"},
-    "iceberg_rest": {"errors", "names", "wire", "catalog", "translation"},
-    "lance_rest": {"errors", "names", "wire", "catalog"},
-    "server": {"errors", "names", "settings", "catalog", "iceberg_rest", "lance_rest"},
-    "cli": {"errors", "names", "settings", "catalog", "lance_store", "backends", "server", "pipeline"},
+    "bodies": {"errors"},
+    "wire": {"errors", "names", "bodies", "catalog"},
+    "iceberg_rest": {"errors", "names", "answers", "bodies", "wire", "catalog", "translation", "mirror"},
+    "lance_rest": {"errors", "names", "bodies", "wire", "catalog"},
+    "server": {"errors", "names", "settings", "bodies", "catalog", "iceberg_rest", "lance_rest"},
+    "cli": {
+        "errors",
+        "names",
+        "durations",
+        "settings",
+        "masking",
+        "catalog",
+        "lance_store",
+        "backends",
+        "server",
+        "pipeline",
+    },
 }
 """What a room may import beside itself."""
 
 ONLY_IN = {
     "lance": {"lance_store"},
     "obstore": {"lance_store"},
-    "starlette": {"wire", "iceberg_rest", "lance_rest", "server", "cli"},
+    "starlette": {"bodies", "wire", "iceberg_rest", "lance_rest", "server", "cli"},
     "uvicorn": {"server", "cli"},
     "click": {"cli"},
     "rich": {"cli", "pipeline"},
@@ -47,7 +62,7 @@ ONLY_IN = {
         *("mirror", "pipeline"),
     },
     "requests": {"irc_client"},
-    "httptools": {"irc_client"},
+    "httptools": {"irc_client", "server"},
     "pyspark": {"pipeline"},
 }
 HEAVY = ["lance", "pyarrow", "pyiceberg", "starlette", "uvicorn", "obstore", "requests", "pyspark"]

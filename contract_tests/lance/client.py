@@ -10,6 +10,7 @@ import requests
 from contract_tests.lance.specification import check_response
 
 SECONDS = 60
+JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 Body = Mapping[str, Any] | bytes | None
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", None]})
@@ -37,8 +38,11 @@ class Lance:
         self.session.close()
 
     def request(self, method: str, path: str, body: Body = None, **query: str) -> requests.Response:
-        """`path` goes behind /v1/."""
-        sent: dict[str, Any] = {"data": body} if isinstance(body, bytes) else {"json": body}
+        """`path` goes behind /v1/. Bytes are rows where rows are sent, JSON elsewhere."""
+        sent: dict[str, Any] = {"json": body}
+        if isinstance(body, bytes):
+            takes_rows = path.startswith("table/") and path.endswith("/create") and path.count("/") == 2
+            sent = {"data": body, "headers": {"Content-Type": ARROW if takes_rows else JSON}}
         return self.session.request(method, f"{self.uri}/v1/{path}", params=query, timeout=SECONDS, **sent)
 
     def get(self, path: str, **query: str) -> requests.Response:

@@ -18,7 +18,7 @@ SPECIFICATION = Path(__file__).parents[3] / "shared/spec/lance-rest-namespace-0.
 ABSENT = f"there is no {SPECIFICATION.name}"
 
 ERROR = {"$ref": "#/components/schemas/ErrorResponse"}
-BEYOND_THE_SPECIFICATION = {404, 405, 406, 409, 413}
+BEYOND_THE_SPECIFICATION = {404, 405, 406, 409, 413, 414, 415, 431}
 """What it declares for some operations only, or leaves to HTTP."""
 
 

@@ -149,13 +149,16 @@ def test_a_warehouse_in_the_path(bridge: Bridge, name: str) -> None:
         refused(other.get("table"), 404, 1, "other", "main")
 
 
+TWO_BYTES = "Content-Type: application/json\r\nContent-Length: 2"
+
+
 def test_names_may_be_encoded_in_any_way(lance_rest: Lance, bridge: Bridge, name: str) -> None:
     """Rust clients write a space as a plus, others as %20."""
     ok(lance_rest.table([f"{name} é+%24"], "declare", {}))
     for raw in (f"{name}+%C3%A9%2B%2524", f"{name}%20%c3%a9%2b%2524"):
-        head = f"POST /lance/v1/table/{raw}/exists HTTP/1.1\r\nContent-Length: 2".encode()
+        head = f"POST /lance/v1/table/{raw}/exists HTTP/1.1\r\n{TWO_BYTES}".encode()
         with raw_request(bridge.server.url, head, b"{}") as response:
             assert response.status == 200
-    head = b"POST /lance/v1/table/%FF/exists HTTP/1.1\r\nContent-Length: 2"
+    head = f"POST /lance/v1/table/%FF/exists HTTP/1.1\r\n{TWO_BYTES}".encode()
     with raw_request(bridge.server.url, head, b"{}") as response:
         assert (response.status, json.loads(response.read())["code"]) == (400, 13)

@@ -12,7 +12,7 @@ from pyiceberg.table import Table
 
 from contract_tests.directory.opened import load, open_in
 from contract_tests.translation.lance_tables import alter
-from irc_bridge.catalog.models import TableInfo
+from irc_bridge.catalog.models import IcebergView, TableInfo
 from irc_bridge.lance_store.locations import encoded
 from irc_bridge.mirror.mirrors import Brought, Mirror
 from irc_bridge.mirror.pieces import Piece, Source, Writer, Written
@@ -58,7 +58,7 @@ class Lake:
             "s3.access-key-id": self.options.get("aws_access_key_id", ""),
             "s3.secret-access-key": self.options.get("aws_secret_access_key", ""),
         }
-        metadata = table_metadata(self.info(), "serve-mirrored")
+        metadata = table_metadata(self.info(), IcebergView(guard_snapshot=False))
         table = Table(
             ("default", self.name), metadata, "", load_file_io(s3 if self.options else {}), NoopCatalog("c")
         )

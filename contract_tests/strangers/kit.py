@@ -3,6 +3,7 @@
 import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,19 +11,16 @@ from contract_tests.worlds.java import jar, java_home
 from contract_tests.worlds.process import Guard
 from contract_tests.worlds.servers import REFERENCE_SERVER
 
-JARS = [
-    "org.junit.platform:junit-platform-console-standalone:1.11.4",
-    f"{REFERENCE_SERVER}:tests",
-    f"{REFERENCE_SERVER}:test-fixtures",
-    REFERENCE_SERVER,
-    "org.apache.iceberg:iceberg-core:1.9.0:tests",
-    "org.apache.iceberg:iceberg-api:1.9.0:tests",
+ICEBERG = "org.apache.iceberg:iceberg"
+LIBRARIES = [
     "org.assertj:assertj-core:3.27.3",
     "net.bytebuddy:byte-buddy:1.15.11",
     "org.awaitility:awaitility:4.2.2",
     "org.mockito:mockito-core:4.11.0",
     "org.hamcrest:hamcrest:2.2",
 ]
+NOT_BUNDLED = ["core", "api", "common", "bundled-guava", "data", "parquet"]
+"""What the kit needs of Iceberg. Only up to 1.9 the reference server's jar holds it, with all libraries."""
 SUITES = ["RESTCompatibilityKitCatalogTests", "RESTCompatibilityKitViewCatalogTests"]
 FLAGS = {
     "rck.local": "false",
@@ -42,10 +40,21 @@ class Outcome(NamedTuple):
     why: str = ""
 
 
-def run_kit(url: str, warehouse: str, folder: Path) -> dict[Test, Outcome]:
+def jars(version: str) -> list[str]:
+    """Their class path, in which the first of two jars with the same class wins."""
+    kit = [f"{ICEBERG}-open-api:{version}:tests", f"{ICEBERG}-open-api:{version}:test-fixtures"]
+    kit += [f"{ICEBERG}-core:{version}:tests", f"{ICEBERG}-api:{version}:tests"]
+    if version != "1.9.0":
+        kit += [f"{ICEBERG}-{name}:{version}" for name in NOT_BUNDLED]
+    return ["org.junit.platform:junit-platform-console-standalone:1.11.4", *kit, REFERENCE_SERVER, *LIBRARIES]
+
+
+def run_kit(
+    url: str, warehouse: str, folder: Path, version: str = "1.9.0", flags: Mapping[str, str] | None = None
+) -> dict[Test, Outcome]:
     """All of it against the server at `url`, which should be a new one; `folder` is for the kit's reports."""
-    settings = {**FLAGS, "uri": url, "warehouse": warehouse}
-    class_path = ":".join(str(jar(each)) for each in JARS)
+    settings = {**FLAGS, **(flags or {}), "uri": url, "warehouse": warehouse}
+    class_path = ":".join(str(jar(each)) for each in jars(version))
     command = [str(java_home() / "bin/java"), "-Xmx1g", *(f"-D{key}={value}" for key, value in settings.items())]
     command += ["-cp", class_path, "org.junit.platform.console.ConsoleLauncher", "execute"]
     command += ["--disable-banner", "--details=summary", f"--reports-dir={folder}"]

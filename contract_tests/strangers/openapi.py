@@ -69,7 +69,7 @@ class Specification:
             return
         where = f"{method} {path} answered {status}"
         operation = self.find(method, path)
-        if operation is None or status == 413:
+        if operation is None or status in (413, 414, 415, 431):
             assert status >= 400, f"{where}: the specification has no such operation"
             schema: Any = {"$ref": ERROR}
         else:

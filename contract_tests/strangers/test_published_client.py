@@ -59,7 +59,8 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             url = stack.enter_context(reference_server(folder / "behind", {"jdbc.strict-mode": "true"}))
         except CannotRun as reason:
             pytest.skip(str(reason))
-        yield Place(stack.enter_context(bridge_over(url, folder / "bridge")).url, folder / "lake")
+        allowed = f'allowed_locations = ["{folder}/lake"]\npurge_after = "0s"\n'
+        yield Place(stack.enter_context(bridge_over(url, folder / "bridge", allowed)).url, folder / "lake")
 
 
 @pytest.fixture

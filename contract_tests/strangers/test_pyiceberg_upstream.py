@@ -26,6 +26,7 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
+from contract_tests.worlds.bridge import version_numbers
 from contract_tests.worlds.java import CannotRun
 from contract_tests.worlds.s3 import KEY, S3, SECRET, s3_server
 from contract_tests.worlds.servers import nessie, reference_server
@@ -80,7 +81,7 @@ def behind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
                 url, files = stack.enter_context(nessie(s3)), reading(s3)
         except CannotRun as reason:
             pytest.skip(f"{request.param}: {reason}")
-        bridge = stack.enter_context(bridge_over(url, folder / "bridge"))
+        bridge = stack.enter_context(bridge_over(url, folder / "bridge", 'purge_after = "0s"\n'))
         yield Behind(request.param, url, bridge.url, files)
 
 
@@ -193,7 +194,7 @@ class TestTables:
         table = catalog.create_table((namespace, "t"), SCHEMA)
         table.append(batch(1))
         table.append(batch(2))
-        first, second = [each.snapshot_id for each in table.snapshots()]
+        first, second = version_numbers(table.snapshots())
         loaded = catalog.load_table((namespace, "t"))
         assert ids(loaded, snapshot_id=first) == [1]
         assert ids(loaded, snapshot_id=second) == [1, 2]

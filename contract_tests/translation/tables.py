@@ -4,9 +4,11 @@ import sys
 
 import pyarrow as pa
 
-from irc_bridge.catalog.models import TABLE_UUID, Field, TableInfo, TableVersion
+from irc_bridge.catalog.models import TABLE_UUID, Field, IcebergView, TableInfo, TableVersion
 from irc_bridge.translation.metadata import table_metadata
 
+PLAIN = IcebergView(guard_snapshot=False)
+"""A view in which every snapshot is a version."""
 HOUR = 3_600_000
 NOON = 1_700_000_000_000
 
@@ -82,6 +84,4 @@ DECLARED = TableInfo(
 TABLES = {"vectors": VECTORS, "history": HISTORY, "declared": DECLARED}
 
 if __name__ == "__main__":
-    sys.stdout.write(
-        "\n".join(table_metadata(info, "serve-mirrored").model_dump_json() for info in TABLES.values())
-    )
+    sys.stdout.write("\n".join(table_metadata(info, PLAIN).model_dump_json() for info in TABLES.values()))

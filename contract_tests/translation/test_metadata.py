@@ -22,16 +22,26 @@ from contract_tests.strangers.openapi import FORMATS, SPECIFICATION
 from contract_tests.translation import tables
 from contract_tests.translation.lance_tables import table_info
 from contract_tests.translation.strategies import table, table_infos, version
-from contract_tests.translation.tables import COUNT, DECLARED, HISTORY, NUMBER, TABLES, TERM, VECTORS, WORD
+from contract_tests.translation.tables import (
+    COUNT,
+    DECLARED,
+    HISTORY,
+    NUMBER,
+    PLAIN,
+    TABLES,
+    TERM,
+    VECTORS,
+    WORD,
+)
+from irc_bridge.catalog.identity import table_uuid
 from irc_bridge.catalog.models import TABLE_UUID, Field, TableInfo
-from irc_bridge.translation.identity import table_uuid
 from irc_bridge.translation.metadata import table_metadata
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def sent(info: TableInfo) -> dict[str, Any]:
-    received: dict[str, Any] = json.loads(table_metadata(info, "serve-mirrored").model_dump_json())
+    received: dict[str, Any] = json.loads(table_metadata(info, PLAIN).model_dump_json())
     return received
 
 
@@ -82,10 +92,7 @@ def test_the_order_in_which_lance_lists_tags_and_metadata_does_not_matter() -> N
     info = replace(HISTORY, properties=properties, tags={"x": 1, "y": 2})
     other = replace(HISTORY, properties=dict(sorted(properties.items())), tags={"y": 2, "x": 1})
 
-    assert (
-        table_metadata(info, "serve-mirrored").model_dump_json()
-        == table_metadata(other, "serve-mirrored").model_dump_json()
-    )
+    assert table_metadata(info, PLAIN).model_dump_json() == table_metadata(other, PLAIN).model_dump_json()
 
 
 def test_no_metadata_file_is_named() -> None:
@@ -98,7 +105,7 @@ def test_no_metadata_file_is_named() -> None:
 def test_a_declared_table_has_no_snapshot() -> None:
     metadata = sent(DECLARED)
 
-    assert metadata["schemas"] == [{"type": "struct", "schema-id": 1, "fields": [], "identifier-field-ids": []}]
+    assert metadata["schemas"] == [{"type": "struct", "schema-id": 0, "fields": [], "identifier-field-ids": []}]
     assert metadata["snapshots"] == metadata["snapshot-log"] == []
     assert metadata["refs"] == {}
     assert "current-snapshot-id" not in metadata
@@ -112,8 +119,8 @@ def test_an_old_schema_that_iceberg_cannot_tell_from_the_latest_is_the_same_one(
 
     metadata = sent(info)
 
-    assert [schema["schema-id"] for schema in metadata["schemas"]] == [1, 2]
-    assert [snapshot["schema-id"] for snapshot in metadata["snapshots"]] == [2, 1, 2, 1]
+    assert [schema["schema-id"] for schema in metadata["schemas"]] == [2, 1]
+    assert [snapshot["schema-id"] for snapshot in metadata["snapshots"]] == [1, 2, 1, 2]
 
 
 def test_versions_of_which_nothing_can_be_shown_share_a_schema() -> None:
@@ -121,7 +128,7 @@ def test_versions_of_which_nothing_can_be_shown_share_a_schema() -> None:
     changes: list[tuple[int, tuple[Field, ...]]] = [(1, ()), (2, (nothing,)), (3, (naught,)), (4, (COUNT,))]
     info = table(*(replace(version(number), schema=schema) for number, schema in changes))
 
-    assert [snapshot["schema-id"] for snapshot in sent(info)["snapshots"]] == [2, 2, 2, 1]
+    assert [snapshot["schema-id"] for snapshot in sent(info)["snapshots"]] == [1, 1, 1, 4]
 
 
 def test_a_schema_with_another_primary_key_is_another_schema() -> None:
@@ -130,12 +137,14 @@ def test_a_schema_with_another_primary_key_is_another_schema() -> None:
     info = table(replace(version(1), schema=(plain,)), replace(version(2), schema=(key,)))
 
     schemas = {schema["schema-id"]: schema["identifier-field-ids"] for schema in sent(info)["schemas"]}
-    assert schemas == {1: [1], 2: []}
+    assert schemas == {1: [], 2: [1]}
 
 
-def test_the_latest_schema_keeps_id_1_when_a_column_comes(tmp_path: Path) -> None:
+def test_a_schema_has_the_number_of_the_first_version_that_has_it(tmp_path: Path) -> None:
     dataset = lance.write_dataset(pa.table({"a": [1]}), tmp_path / "t")
     before = sent(table_info(tmp_path / "t"))
+    lance.write_dataset(pa.table({"a": [2]}), tmp_path / "t", mode="append")
+    dataset = lance.dataset(tmp_path / "t")
     dataset.add_columns({"b": "a + 1"})
     after = sent(table_info(tmp_path / "t"))
 
@@ -143,8 +152,41 @@ def test_the_latest_schema_keeps_id_1_when_a_column_comes(tmp_path: Path) -> Non
         return {s["schema-id"]: [field["name"] for field in s["fields"]] for s in metadata["schemas"]}
 
     assert columns(before) == {1: ["a"]}
-    assert columns(after) == {1: ["a", "b"], 2: ["a"]}
-    assert [snapshot["schema-id"] for snapshot in after["snapshots"]] == [2, 1]
+    assert columns(after) == {1: ["a"], 3: ["a", "b"]}
+    assert [snapshot["schema-id"] for snapshot in after["snapshots"]] == [1, 1, 3]
+    assert (before["current-schema-id"], after["current-schema-id"]) == (1, 3)
+
+
+def test_a_schema_that_comes_back_has_its_number_again() -> None:
+    a, b = Field(0, "a", pa.int64(), True), Field(0, "b", pa.int64(), True)
+    info = table(*(replace(version(number), schema=(field,)) for number, field in ((1, a), (5, b), (9, a))))
+
+    assert [snapshot["schema-id"] for snapshot in sent(info)["snapshots"]] == [1, 5, 1]
+    assert sent(info)["current-schema-id"] == 1
+
+
+def test_versions_that_are_not_listed_count_for_the_number_of_a_schema() -> None:
+    a, b = Field(0, "a", pa.int64(), True), Field(0, "b", pa.int64(), True)
+    hidden = Field(0, "b", pa.int64(), True, {"compression": "zstd"})
+    latest = replace(version(9), schema=(b,))
+    info = replace(table(latest), schema_starts=((3, (a,)), (4, (hidden,)), (7, (b,))))
+
+    metadata = sent(info)
+    assert metadata["current-schema-id"] == metadata["snapshots"][0]["schema-id"] == 4
+    assert [schema["schema-id"] for schema in metadata["schemas"]] == [4]
+
+
+def test_by_the_letter_of_the_seed_the_current_schema_has_id_1() -> None:
+    a, b = Field(0, "a", pa.int64(), True), Field(0, "b", pa.int64(), True)
+    info = table(
+        *(replace(version(number), schema=(field,)) for number, field in ((1, a), (5, b), (9, a), (12, b)))
+    )
+    metadata = table_metadata(info, replace(PLAIN, schema_ids="always-1"))
+
+    assert metadata.current_schema_id == 1
+    assert [snapshot.schema_id for snapshot in metadata.snapshots] == [2, 1, 2, 1]
+    assert {schema.schema_id: schema.column_names for schema in metadata.schemas} == {1: ["b"], 2: ["a"]}
+    assert table_metadata(DECLARED, replace(PLAIN, schema_ids="always-1")).current_schema_id == 1
 
 
 def test_the_last_column_id_counts_the_items_of_vectors() -> None:
@@ -175,7 +217,22 @@ def test_properties_are_the_metadata_of_the_table_and_what_the_bridge_says() -> 
     own = {"owner": "me", "table_type": "parquet", TABLE_UUID: str(UUID(int=7))}
     info = table(version(1), properties=own | spoofed)
 
-    assert sent(info)["properties"] == {"owner": "me", "table_type": "lance", "managed_by": "storage"}
+    assert sent(info)["properties"] == {
+        "owner": "me",
+        "table_type": "lance",
+        "managed_by": "storage",
+        "gc.enabled": "false",
+        "write.data.path": "file:///data/t.lance/_iceberg/engines/data",
+        "write.metadata.path": "file:///data/t.lance/_iceberg/engines/metadata",
+    }
+
+
+def test_what_keeps_clients_from_cleaning_up_cannot_be_changed_past_the_bridge() -> None:
+    own = {"gc.enabled": "true", "write.data.path": "/elsewhere"}
+    properties = sent(table(version(1), properties=own))["properties"]
+
+    assert properties["gc.enabled"] == "false"
+    assert properties["write.data.path"] == "file:///data/t.lance/_iceberg/engines/data"
 
 
 def test_omitted_and_converted_columns_are_those_of_the_latest_schema() -> None:
@@ -205,7 +262,7 @@ def test_the_uuid_that_the_bridge_gave_is_kept_and_a_foreign_one_follows_from_th
 def test_a_client_that_scans_is_told_what_to_do(schema: tuple[Field, ...], tmp_path: Path) -> None:
     info = replace(table(replace(version(7), schema=schema)), location=tmp_path.as_uri())
     file = tmp_path / "v1.metadata.json"
-    file.write_text(table_metadata(info, "serve-mirrored").model_dump_json())
+    file.write_text(table_metadata(info, PLAIN).model_dump_json())
     client = StaticTable.from_metadata(str(file))
 
     with pytest.raises(
@@ -218,7 +275,7 @@ def test_a_client_that_scans_is_told_what_to_do(schema: tuple[Field, ...], tmp_p
 @pytest.mark.parametrize("name", TABLES)
 def test_pyiceberg_reads_what_was_sent(name: str, tmp_path: Path) -> None:
     file = tmp_path / "v1.metadata.json"
-    file.write_text(table_metadata(TABLES[name], "serve-mirrored").model_dump_json())
+    file.write_text(table_metadata(TABLES[name], PLAIN).model_dump_json())
 
     client = StaticTable.from_metadata(str(file))
 

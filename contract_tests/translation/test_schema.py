@@ -26,6 +26,7 @@ from pyiceberg.types import (
 
 from contract_tests.translation.lance_tables import alter, schema_of, table_info, write
 from contract_tests.translation.strategies import arrow_schemas, iceberg_schemas
+from contract_tests.translation.tables import PLAIN
 from irc_bridge.catalog.models import Field
 from irc_bridge.errors import InvalidInput
 from irc_bridge.translation.metadata import table_metadata
@@ -203,7 +204,7 @@ def test_the_next_column_gets_the_id_that_an_iceberg_client_expects(drop: bool, 
     dataset = lance.write_dataset(rows, tmp_path / "t")
     if drop:
         dataset.drop_columns(["z"])
-    expected = table_metadata(table_info(tmp_path / "t"), "serve-mirrored").last_column_id + 1
+    expected = table_metadata(table_info(tmp_path / "t"), PLAIN).last_column_id + 1
 
     dataset.add_columns({"new": "a + 1"})
 

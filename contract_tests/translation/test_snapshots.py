@@ -13,12 +13,13 @@ from pyiceberg.table.snapshots import Snapshot
 
 from contract_tests.translation.lance_tables import alter, table_info
 from contract_tests.translation.strategies import table, table_infos, version
-from irc_bridge.catalog.models import Field, MirrorLag, TableInfo
+from contract_tests.translation.tables import PLAIN
+from irc_bridge.catalog.models import Field, IcebergView, MirrorLag, TableInfo
 from irc_bridge.translation.metadata import table_metadata
 
 
 def snapshots(info: TableInfo) -> list[Snapshot]:
-    return table_metadata(info, "serve-mirrored").snapshots
+    return table_metadata(info, PLAIN).snapshots
 
 
 def rows(count: int) -> pa.Table:
@@ -27,32 +28,32 @@ def rows(count: int) -> pa.Table:
 
 @given(info=table_infos())
 def test_time_never_runs_backwards(info: TableInfo) -> None:
-    metadata = table_metadata(info, "serve-mirrored")
+    metadata = table_metadata(info, PLAIN)
 
-    times = [snapshot.timestamp_ms for snapshot in metadata.snapshots]
+    times = [entry.timestamp_ms for entry in metadata.snapshot_log]
     assert times == sorted(times)
-    assert [(entry.snapshot_id, entry.timestamp_ms) for entry in metadata.snapshot_log] == [
-        (snapshot.snapshot_id, snapshot.timestamp_ms) for snapshot in metadata.snapshots
-    ]
     assert metadata.last_updated_ms >= times[-1]
-    for snapshot, known in zip(metadata.snapshots, info.versions, strict=True):
-        assert snapshot.timestamp_ms >= known.timestamp_ms
+    assert [entry.snapshot_id for entry in metadata.snapshot_log] == [known.version for known in info.versions]
+    for entry, known in zip(metadata.snapshot_log, info.versions, strict=True):
+        assert entry.timestamp_ms >= known.timestamp_ms
 
 
 @given(info=table_infos())
 def test_a_version_is_a_snapshot_of_the_same_number(info: TableInfo) -> None:
-    metadata = table_metadata(info, "serve-mirrored")
+    metadata = table_metadata(info, PLAIN)
 
     numbers = [known.version for known in info.versions]
     assert [snapshot.snapshot_id for snapshot in metadata.snapshots] == numbers
     assert [snapshot.sequence_number for snapshot in metadata.snapshots] == numbers
-    assert [snapshot.parent_snapshot_id for snapshot in metadata.snapshots] == [None, *numbers[:-1]]
+    assert [snapshot.parent_snapshot_id for snapshot in metadata.snapshots] == [
+        each - 1 or None for each in numbers
+    ]
     assert metadata.current_snapshot_id == metadata.last_sequence_number == numbers[-1]
 
 
 @given(info=table_infos())
 def test_refs_point_to_listed_snapshots_and_main_to_the_latest(info: TableInfo) -> None:
-    metadata = table_metadata(info, "serve-mirrored")
+    metadata = table_metadata(info, PLAIN)
 
     listed = {snapshot.snapshot_id for snapshot in metadata.snapshots}
     assert metadata.refs["main"].snapshot_id == metadata.current_snapshot_id
@@ -65,7 +66,9 @@ def test_refs_point_to_listed_snapshots_and_main_to_the_latest(info: TableInfo) 
 def test_clocks_that_go_back_and_come_right_again() -> None:
     info = table(version(1, 1000), version(2, 400), version(3, 1000), version(5, 900), version(6, 2000))
 
-    assert [snapshot.timestamp_ms for snapshot in snapshots(info)] == [1000, 1000, 1000, 1000, 2000]
+    log = table_metadata(info, PLAIN).snapshot_log
+    assert [entry.timestamp_ms for entry in log] == [1000, 1000, 1000, 1000, 2000]
+    assert [snapshot.timestamp_ms for snapshot in snapshots(info)] == [1000, 400, 1000, 900, 2000]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,7 @@ def test_a_real_history(tmp_path: Path) -> None:
     dataset.create_scalar_index("a", "BTREE")
     dataset.tags.create("main", 3)
 
-    metadata = table_metadata(table_info(tmp_path / "t"), "serve-mirrored")
+    metadata = table_metadata(table_info(tmp_path / "t"), PLAIN)
 
     operations = [snapshot.summary.operation.value for snapshot in metadata.snapshots if snapshot.summary]
     assert operations == ["overwrite", "append", "delete", "overwrite", "replace", "replace"]
@@ -139,7 +142,7 @@ def test_a_real_history(tmp_path: Path) -> None:
         "main": (6, "branch"),
         "before": (2, "tag"),
     }
-    assert [snapshot.schema_id for snapshot in metadata.snapshots] == [2, 2, 2, 2, 1, 1]
+    assert [snapshot.schema_id for snapshot in metadata.snapshots] == [1, 1, 1, 1, 5, 5]
 
 
 def test_counts_are_those_of_lance_and_records_are_rows_that_a_reader_sees(tmp_path: Path) -> None:
@@ -205,7 +208,7 @@ def lagging(*mirrored: int, **properties: str) -> TableInfo:
 def test_which_version_is_current(
     mirrored: tuple[int, ...], properties: dict[str, str], lag: MirrorLag, current: int
 ) -> None:
-    metadata = table_metadata(lagging(*mirrored, **properties), lag)
+    metadata = table_metadata(lagging(*mirrored, **properties), replace(PLAIN, mirror_lag=lag))
 
     assert metadata.current_snapshot_id == metadata.refs["main"].snapshot_id == current
     assert [entry.snapshot_id for entry in metadata.snapshot_log] == list(range(1, current + 1))
@@ -233,9 +236,70 @@ def test_a_log_ends_with_the_current_snapshot(info: TableInfo, chosen: set[int])
     numbers = [known.version for known in info.versions]
     mirrored = {numbers[each]: "list" for each in chosen if each < len(numbers)}
 
-    metadata = table_metadata(replace(info, mirrored=mirrored), "serve-mirrored")
+    metadata = table_metadata(replace(info, mirrored=mirrored), PLAIN)
 
     assert metadata.current_snapshot_id == max(mirrored, default=numbers[-1])
     assert metadata.snapshot_log[-1].snapshot_id == metadata.current_snapshot_id
     assert metadata.last_updated_ms >= metadata.snapshot_log[-1].timestamp_ms
     assert metadata.last_sequence_number == metadata.snapshots[-1].sequence_number == numbers[-1]
+
+
+@given(info=table_infos(), kept=st.sets(st.integers(0, 7)))
+def test_a_snapshot_is_the_same_whichever_others_are_cleaned_up(info: TableInfo, kept: set[int]) -> None:
+    """Java takes a snapshot with another parent, number or time for another one, and deletes files of the old."""
+    left = tuple(each for number, each in enumerate(info.versions) if number in kept) or info.versions[-1:]
+
+    before = {snapshot.snapshot_id: snapshot for snapshot in snapshots(info)}
+    after = snapshots(replace(info, versions=left))
+
+    def identity(snapshot: Snapshot) -> tuple[object, ...]:
+        return snapshot.parent_snapshot_id, snapshot.sequence_number, snapshot.timestamp_ms
+
+    assert {each.snapshot_id: identity(each) for each in after} == {
+        each.version: identity(before[each.version]) for each in left
+    }
+
+
+@given(info=table_infos())
+def test_the_guard_is_one_snapshot_more_to_which_nothing_refers(info: TableInfo) -> None:
+    plain, guarded = table_metadata(info, PLAIN), table_metadata(info, IcebergView())
+
+    first, *others = guarded.snapshots
+    assert others == plain.snapshots
+    assert (first.snapshot_id, first.sequence_number, first.timestamp_ms, first.parent_snapshot_id) == (
+        0,
+        0,
+        0,
+        None,
+    )
+    assert first.schema_id == guarded.current_schema_id
+    assert first.summary is not None and first.summary["irc-bridge.guard"] == "true"
+    assert first.manifest_list == (
+        "file:///data/t.lance/_iceberg/This-is-a-Lance-table--clean-it-up-with-Lance.avro"
+    )
+    without = {"snapshots": guarded.snapshots}
+    assert plain.model_copy(update=without) == guarded
+
+
+def test_only_a_full_list_has_the_guard_and_a_declared_table_has_none() -> None:
+    refs = table_metadata(table(version(1)), IcebergView(), full=False)
+
+    assert [snapshot.snapshot_id for snapshot in refs.snapshots] == [1]
+    assert table_metadata(table(), IcebergView()).snapshots == []
+
+
+@pytest.mark.parametrize(("rows", "expected"), [("0", "no-rows"), ("1", "Lance-version-3-has-no-Parquet-copy")])
+def test_the_copy_of_a_version_without_rows_is_the_list_without_manifests(rows: str, expected: str) -> None:
+    latest = version(3, 3000, total_rows=rows)
+    info = replace(table(version(1), version(2), latest), empty_list="file:///data/t.lance/no-rows.avro")
+
+    last = snapshots(info)[-1]
+    assert last.manifest_list.removeprefix("file:///data/t.lance/").removeprefix("_iceberg/").startswith(expected)
+
+
+@pytest.mark.parametrize(("rows", "current"), [("0", 3), ("5", 1)])
+def test_a_latest_version_without_rows_is_shown_before_an_older_copy(rows: str, current: int) -> None:
+    info = table(version(1), version(2), version(3, 3000, total_rows=rows))
+    info = replace(info, mirrored={1: "list"}, empty_list="empty")
+
+    assert table_metadata(info, PLAIN).current_snapshot_id == current

@@ -19,7 +19,8 @@ def load_result(uuid: UUID | None = None, **more: Any) -> bytes:
         "doc": 'says "table_type": "lance" in a text',
         **more,
     }
-    return json.dumps({"metadata-location": "s3://bucket/t/m.json", "metadata": metadata}, indent=1).encode()
+    own = f"{metadata['location']}/metadata/m.json"
+    return json.dumps({"metadata-location": own, "metadata": metadata}, indent=1).encode()
 
 
 def loaded(uuid: UUID | None = None, **more: Any) -> Reply:

@@ -40,6 +40,7 @@ def opened(upstream: UpstreamWorld, **more: Any) -> UpstreamCatalog:
         "scope": "catalog",
         "headers": {},
         "storage_options": {},
+        "allowed_locations": ["/"],
         "connect_timeout": 10,
         "read_timeout": 60,
     }

@@ -17,7 +17,7 @@ from contract_tests.upstream.faulty import Handler, Reply, Upstream, Wire, fault
 from contract_tests.upstream.relays import asked, commit, relay_to, value
 from contract_tests.upstream.replies import answer, in_turn, raw, streamed
 from irc_bridge.catalog.passing import Answered, Passed
-from irc_bridge.errors import BadGateway, CommitStateUnknown, ServiceUnavailable
+from irc_bridge.errors import BadGateway, CommitStateUnknown, GatewayTimeout, ServiceUnavailable
 from irc_bridge.irc_client import connections
 from irc_bridge.irc_client.relay import Relay
 
@@ -211,6 +211,52 @@ def test_who_reads_slowly_is_no_slow_server(runner: asyncio.Runner) -> None:
 
     upstream = using(runner, in_turn(streamed(32 * MIB), answer()), use, read_timeout=0.2)
     assert upstream.connections == 1
+
+
+@pytest.mark.parametrize("piece", [b"x", b"1;y=z\r\nx\r\n"])
+def test_an_answer_that_hardly_comes_on_ends(runner: asyncio.Runner, piece: bytes) -> None:
+    """Each byte comes within the time-out between bytes."""
+    stopped = threading.Event()
+
+    def reply(wire: Wire) -> None:
+        chunked = piece != b"x"
+        length = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % (100 * MIB)
+        first = b"x" * 2 * MIB
+        wire.send(b"HTTP/1.1 200 OK\r\n%b\r\n\r\n" % length)
+        wire.send(b"%x\r\n%b\r\n" % (len(first), first) if chunked else first)
+        while not stopped.wait(0.02):
+            wire.send(piece)
+
+    async def run(url: str) -> None:
+        async with relay_to(url, connect_timeout=0.3, read_timeout=0.3) as relay:
+            got = await relay.send(asked())
+            assert got.rest is not None
+            with pytest.raises(GatewayTimeout):
+                async for _ in got.rest:
+                    pass
+
+    with faulty_upstream(in_turn(reply)) as upstream:
+        try:
+            runner.run(asyncio.wait_for(run(upstream.url), 30))
+        finally:
+            stopped.set()
+
+
+def test_an_answer_that_comes_slowly_comes_to_its_end(runner: asyncio.Runner) -> None:
+    """It takes longer than the patience with an answer that does not come on."""
+
+    def reply(wire: Wire) -> None:
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (2 * MIB))
+        for _ in range(64):
+            wire.send(b"x" * (MIB // 32))
+            threading.Event().wait(0.03)
+
+    async def run(url: str) -> None:
+        async with relay_to(url, connect_timeout=0.2, read_timeout=0.2) as relay:
+            assert len((await relay.send(asked(), whole=True)).content) == 2 * MIB
+
+    with faulty_upstream(in_turn(reply)) as upstream:
+        runner.run(run(upstream.url))
 
 
 def test_of_a_large_answer_no_more_is_taken_than_is_read(runner: asyncio.Runner) -> None:

@@ -37,7 +37,8 @@ def bridges(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
                 url = stack.enter_context(nessie(s3))
         except CannotRun as reason:
             pytest.skip(f"{request.param}: {reason}")
-        yield [stack.enter_context(bridge_over(url, folder / f"bridge{n}")).url for n in range(2)]
+        allowed = f'allowed_locations = ["{tmp_path_factory.getbasetemp()}"]\n'
+        yield [stack.enter_context(bridge_over(url, folder / f"bridge{n}", allowed)).url for n in range(2)]
 
 
 def declared(bridge: str, namespace: str, name: str, location: Path) -> str:

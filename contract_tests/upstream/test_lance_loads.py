@@ -59,7 +59,15 @@ def test_both_sides_are_merged_in_one_request(behind: Behind, folder: Path, word
     metadata = answered["metadata"]
     assert metadata["table-uuid"] == str(uuid)
     assert metadata["location"] == f"file://{folder}"
-    assert metadata["properties"] == {"a": "b", "managed_by": "storage", "table_type": "lance"}
+    engines = f"file://{folder}/_iceberg/engines"
+    assert metadata["properties"] == {
+        "a": "b",
+        "managed_by": "storage",
+        "table_type": "lance",
+        "gc.enabled": "false",
+        "write.data.path": f"{engines}/data",
+        "write.metadata.path": f"{engines}/metadata",
+    }
     assert metadata["current-snapshot-id"] == 1
     (schema,) = metadata["schemas"]
     assert [field["name"] for field in schema["fields"]] == ["id"]

@@ -53,7 +53,7 @@ def test_without_a_prefix_the_only_warehouse_is_meant(behind: Behind) -> None:
 
 def test_a_route_outside_of_any_prefix(behind: Behind) -> None:
     behind.says(answer(204, b""))
-    requests.post(f"{behind.server.url}/v1/aws/s3/sign", data=b"{}", timeout=60)
+    requests.post(f"{behind.server.url}/v1/aws/s3/sign", json={}, timeout=60)
     assert behind.asked == [("POST", "/v1/aws/s3/sign")]
 
 
@@ -158,7 +158,7 @@ class TestChanges:
         requests.get(f"{behind.base}{TABLE}", timeout=60)
         behind.says(COMMITTED)
         body = json.dumps(commit(uuid), indent=3).encode()
-        answered = requests.post(f"{behind.base}{TABLE}", data=body, timeout=60)
+        answered = requests.post(f"{behind.base}{TABLE}", data=body, headers=dict(JSON), timeout=60)
         assert answered.content == b'{"metadata-location": "m",  "metadata": {}}'
         assert answered.headers["etag"] == '"e"'
         assert behind.asked == [("POST", f"{PREFIX}{TABLE}")]
@@ -203,7 +203,7 @@ class TestChanges:
     def test_what_is_not_about_a_lance_table_is_one_request(self, behind: Behind, path: str, body: object) -> None:
         behind.says(COMMITTED)
         sent = json.dumps(body, indent=5).encode()
-        assert requests.post(f"{behind.base}{path}", data=sent, timeout=60).status_code == 200
+        assert requests.post(f"{behind.base}{path}", data=sent, headers=dict(JSON), timeout=60).status_code == 200
         assert behind.asked == [("POST", PREFIX + path)]
         assert behind.upstream.requests[0].body == sent
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,8 @@ from contract_tests.worlds.process import Guard
 Levels = Sequence[str]
 
 SECONDS = 60
+GUARD = "This-is-a-Lance-table--clean-it-up-with-Lance"
+"""Part of the name of the guard snapshot's manifest list, which does not exist: clients that want it show it."""
 BANNER = re.compile(r"http://\S+?:\d+")
 
 
@@ -56,7 +58,10 @@ class Client:
         self.session.close()
 
     def request(self, method: str, path: str, **more: Any) -> requests.Response:
-        """`path` goes below the warehouse, or below the server itself when it starts with a slash."""
+        """`path` goes below the warehouse, or below the server itself when it starts with a slash. Bytes are JSON
+        where `headers` do not say what they are."""
+        if isinstance(more.get("data"), bytes):
+            more["headers"] = {"Content-Type": "application/json", **more.get("headers", {})}
         url = f"{self.url}{path}" if path.startswith("/") else f"{self.base}{path}"
         return self.session.request(method, url, timeout=SECONDS, allow_redirects=False, **more)
 
@@ -120,6 +125,27 @@ SCHEMA = {
 }
 
 
+def as_loaded(created: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a create answer as a load shows it: there the schema has the id 1, not its client's own."""
+    schema, snapshots = dict(created["schemas"][0]), created["snapshots"]
+    return {
+        **created,
+        "schemas": [{**schema, "schema-id": 1}],
+        "current-schema-id": 1,
+        "snapshots": [{**snapshot, "schema-id": 1} for snapshot in snapshots],
+    }
+
+
+def versions_in(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The snapshots of TableMetadata that are Lance versions: all but the guard."""
+    return [each for each in metadata["snapshots"] if each["summary"].get("irc-bridge.guard") != "true"]
+
+
+def version_numbers(snapshots: Iterable[Any]) -> list[int]:
+    """The same of pyiceberg's snapshots: their ids."""
+    return [each.snapshot_id for each in snapshots if each.summary["irc-bridge.guard"] != "true"]
+
+
 def assert_ok(response: requests.Response) -> dict[str, Any]:
     assert response.status_code == 200, f"{response.status_code}: {response.text[:500]}"
     body: dict[str, Any] = response.json()
@@ -143,14 +169,21 @@ class Server:
     module = "irc_bridge"
     command = "serve"
 
-    def __init__(self, *arguments: str | Path, cwd: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str | Path,
+        cwd: Path,
+        environment: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> None:
+        """`prefix` is a command that runs the bridge's own, such as one that sets limits."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("IRC_BRIDGE__")}
         self.cwd = cwd
         self.log: list[str] = []
         self._said = threading.Condition()
         self._ended = False
         self.process = subprocess.Popen(
-            [sys.executable, "-m", self.module, self.command, *arguments],
+            [*prefix, sys.executable, "-m", self.module, self.command, *arguments],
             cwd=cwd,
             env={**own, **(environment or {})},
             stdin=subprocess.DEVNULL,
@@ -238,7 +271,7 @@ def raw_request(url: str, head: bytes, *body: bytes) -> Iterator[http.client.HTT
     """Bytes on the wire that no HTTP library would send. `head` has no final blank line."""
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), SECONDS) as connection:
-        connection.sendall(head + b"\r\nHost: bridge\r\nConnection: close\r\n\r\n")
+        connection.sendall(head + f"\r\nHost: {parts.netloc}\r\nConnection: close\r\n\r\n".encode())
         for part in body:
             connection.sendall(part)
         with http.client.HTTPResponse(connection, method=head.split()[0].decode()) as response:

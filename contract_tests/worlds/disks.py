@@ -17,3 +17,11 @@ def small_disk(megabytes: int) -> Iterator[Path]:
             yield Path(folder)
         finally:
             subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
+    """On an ordinary disk where there is no other: for tests that make and remove thousands of small files."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)

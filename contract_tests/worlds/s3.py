@@ -1,15 +1,13 @@
 """An S3 server of this machine: versitygw, which keeps buckets as folders. Built with Go where it is missing."""
 
-import os
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from contract_tests.worlds.go import go_program
 from contract_tests.worlds.java import CACHE, CannotRun
 from contract_tests.worlds.process import free_port, serving
 
@@ -54,24 +52,12 @@ def s3_server(folder: Path, *arguments: str, keep_alive: bool = True) -> Iterato
 
 
 def versitygw() -> str:
-    """From our cache, the path or Go's own folder; else built, which takes a minute or two."""
+    """From our cache, the path or Go's own folder; else built."""
     name = "versitygw"
-    own = CACHE / "bin" / VERSION
-    for folder in (own, None, Path.home() / "go" / "bin"):
+    for folder in (CACHE / "bin" / VERSION, None, Path.home() / "go" / "bin"):
         if found := shutil.which(name, path=folder):
             return found
-    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
-    if go is None:
-        raise CannotRun(f"no S3 server: neither {name} nor Go to build it (go install {VERSITYGW}@{VERSION})")
-    return _built(go, own / name)
-
-
-def _built(go: str, target: Path) -> str:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as work:
-        build = [go, "install", f"{VERSITYGW}@{VERSION}"]
-        run = subprocess.run(build, env={**os.environ, "GOBIN": work}, capture_output=True, text=True, check=False)
-        if run.returncode:
-            raise CannotRun(f"no S3 server: {' '.join(build)} failed: {run.stderr.strip()[-200:]}")
-        (Path(work) / target.name).replace(target)  # of several processes that build it each puts a whole one
-    return str(target)
+    try:
+        return go_program(VERSITYGW, VERSION)
+    except CannotRun as reason:
+        raise CannotRun(f"no S3 server: {reason}") from None

@@ -24,11 +24,13 @@ class World:
     on_s3: bool = False
     s3: S3 | None = None
     """The server, once it runs."""
+    unsafe: str = 'allow_expire = true\npurge_after = "0s"\n'
+    """The settings that let contract tests do what the defaults keep Iceberg clients from."""
 
     def configuration(self, root: Root | Path, more: str = "") -> str:
         options = root.options if isinstance(root, Root) else {}
         storage = "".join(f'storage.{key} = "{value}"\n' for key, value in options.items())
-        return f'[warehouses.main]\nbackend = "dir"\nroot = "{root}"\n{self.settings}{storage}{more}'
+        return f'[warehouses.main]\nbackend = "dir"\nroot = "{root}"\n{self.unsafe}{self.settings}{storage}{more}'
 
     def make_root(self, folder: Path) -> Root:
         if not self.on_s3:
@@ -73,7 +75,9 @@ class UpstreamWorld(World):
     def configuration(self, root: Root | Path, more: str = "") -> str:
         options = self.s3.options if self.s3 else {}
         storage = "".join(f'storage.{key} = "{value}"\n' for key, value in options.items())
-        return f'[warehouses.main]\nbackend = "irc"\nuri = "{self.url}"\n{self.settings}{storage}{more}'
+        settings = f"{self.unsafe}{self.settings}{storage}{more}"
+        allowed = f'allowed_locations = ["{root}"]\n'
+        return f'[warehouses.main]\nbackend = "irc"\nuri = "{self.url}"\n{allowed}{settings}'
 
     def server(self, configuration: Path, *arguments: str) -> Server:
         return MarkingServer("--config", configuration, "--port", "0", *arguments, cwd=configuration.parent)

@@ -1,5 +1,6 @@
 """Finished answers. A version never changes, so its bytes are made once."""
 
+import sys
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ class Answer:
 
 
 class AnswerCache:
-    """The least recently used answers go first once all together are larger than `max_bytes`."""
+    """The least recently used answers go first once all together, keys included, are larger than `max_bytes`."""
 
     def __init__(self, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._max_bytes = max_bytes
@@ -35,11 +36,23 @@ class AnswerCache:
         with self._lock:
             self._drop(key)
             self._answers[key] = answer
-            self._bytes += len(answer.body)
+            self._bytes += _size(key, answer)
             while self._bytes > self._max_bytes:
                 self._drop(next(iter(self._answers)))
 
     def _drop(self, key: Hashable) -> None:
         old = self._answers.pop(key, None)
         if old is not None:
-            self._bytes -= len(old.body)
+            self._bytes -= _size(key, old)
+
+
+_OBJECTS = 2 * 1024
+"""Bytes of the objects of one entry: the answer, its token and reply, the key and its place in the cache."""
+
+
+def _size(key: Hashable, answer: Answer) -> int:
+    return _OBJECTS + _key_size(key) + len(answer.body)
+
+
+def _key_size(key: Hashable) -> int:
+    return sum(map(_key_size, key)) if isinstance(key, tuple) else sys.getsizeof(key)

@@ -14,6 +14,8 @@ TABLE_TYPE = "table_type"
 MANAGED_BY = "managed_by"
 TABLE_UUID = "irc-bridge.table-uuid"
 """Lance table metadata that holds the uuid of a table made through the bridge."""
+CREATED_SCHEMA_ID = "irc-bridge.created-schema-id"
+"""Lance table metadata that holds the id which the client that created the table gave its schema."""
 COMMITS = "irc-bridge.commits"
 """Lance table metadata that holds the identities of the last commits of properties and schema."""
 
@@ -22,6 +24,19 @@ ManagedBy = Literal["storage", "impl"]
 
 MirrorLag = Literal["serve-mirrored", "serve-latest"]
 """Which version is the current one of a table whose latest has no Parquet copy yet."""
+
+SchemaIds = Literal["first-version", "always-1"]
+"""A schema's id is the first version in storage that has it, or the current schema always has id 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergView:
+    """How a warehouse shows Lance tables to Iceberg clients."""
+
+    mirror_lag: MirrorLag = "serve-mirrored"
+    schema_ids: SchemaIds = "first-version"
+    guard_snapshot: bool = True
+    """Whether a full list of snapshots has one more, which stops clients from cleaning the table up."""
 
 
 def managed_by(properties: Mapping[str, str]) -> str:
@@ -80,10 +95,14 @@ class TableVersion:
 
 
 class History(Enum):
+    """Which versions of a table are loaded."""
+
     ALL = "all"
     """Every version still in storage."""
     REFS = "refs"
-    """The latest version, the latest that has a Parquet copy, and those that tags point to."""
+    """The latest version, the latest that has a Parquet copy, and the tagged ones; with `schema_starts`."""
+    HEADS = "heads"
+    """The same versions as REFS, without `schema_starts`, which may cost a look at every version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +121,11 @@ class TableInfo:
     """Lance's metadata of the latest schema."""
     mirrored: Mapping[int, str] = field(default_factory=dict)
     """Those of `versions` that `load_table` found a Parquet copy of, and the URI of its manifest list."""
+    schema_starts: tuple[tuple[int, Schema], ...] = ()
+    """The first version in storage of each schema, in rising order: of every schema that `versions` have and of
+    every older one. Empty where `load_table` was not asked for it."""
+    empty_list: str | None = None
+    """The URI of the table's manifest list without manifests, if any: the copy of each version without rows."""
 
     @property
     def latest(self) -> TableVersion | None:
@@ -164,6 +188,9 @@ class NewTable:
     """None declares the table: name and place are taken, the first version comes from a writer."""
     rows: pa.Table | None = None
     """Those of the first version, of that schema; None for none."""
+    field_ids: tuple[int | None, ...] = ()
+    """The Lance ids of the fields of `schema`, depth first; None for a field whose id is free to choose. Empty
+    leaves all ids to Lance."""
 
 
 FieldPath = tuple[str, ...]
@@ -218,12 +245,27 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class Purge:
+    """A purged table: its name is gone, and its files go later."""
+
+    table: Levels
+    location: str
+    purged_ms: int
+    due_ms: int | None
+    """When the files go; None for never."""
+
+
+@dataclass(frozen=True, slots=True)
 class Deregistered:
     """A table whose files are there and whose name is gone."""
 
     table: Levels
     """The name that it had, or was made with."""
     location: str
+    purge: Purge | None = None
+    """None for a table that was only deregistered: its files stay."""
+    changed: bool = False
+    """Whether a writer changed the table after it was purged: then its files stay."""
 
 
 @dataclass(frozen=True, slots=True)

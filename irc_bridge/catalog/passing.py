@@ -35,6 +35,11 @@ class Answered:
     """What follows in a large one. It must be read to its end or closed, and raises when the other server breaks
     off: no client may take a part for the whole."""
 
+    @property
+    def encoding(self) -> str:
+        """That of the content: all values of the header, because nobody asks for more than one."""
+        return ",".join(value.decode("latin-1") for name, value in self.headers if name == b"content-encoding")
+
 
 class Upstream(Protocol):
     async def send(self, asked: Passed, whole: bool = False) -> Answered:
@@ -80,6 +85,13 @@ class CanPass(CanActForClients, CanCommitBeside, Protocol):
 
     def knowing(self, table: Levels, loaded: Mapping[str, Any], authorization: str | None) -> Catalog:
         """As `acting_for`; it takes this LoadTableResult of the other server for the table's present state."""
+
+    def properties_of_lance(self, location: str) -> Mapping[str, str]:
+        """What an Iceberg table at this location gets when a client makes it a Lance table: its place, which no
+        client can change from then on. InvalidInput where clients may not place Lance tables."""
+
+    def names_lance(self, location: str) -> bool:
+        """Whether a Lance table's root or manifest is meant. Looks only where clients may place Lance tables."""
 
     def same_files(self, token: Hashable) -> bool:
         """Whether a table's storage says what it said when `load_table` gave out the token. Asks no server."""

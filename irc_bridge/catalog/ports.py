@@ -20,6 +20,7 @@ from irc_bridge.catalog.models import (
     Page,
     PageRequest,
     PropertyChanges,
+    Purge,
     TableInfo,
     TableStats,
     Unchanged,
@@ -90,8 +91,13 @@ class CanDropTables(Protocol):
     def deregister_table(self, table: Levels) -> None:
         """The name goes, the files stay. TableNotFound."""
 
+    def purge_table(self, table: Levels, after_ms: int | None) -> None:
+        """The name goes at once, the files `after_ms` milliseconds later, or never for None. Until then
+        `register_table` brings the table back. TableNotFound."""
+
     def drop_table(self, table: Levels) -> None:
-        """Name and files go. TableNotFound."""
+        """Name and files go at once, also those of a table that was deregistered or purged where the catalog still
+        knows it by its name (seed 001). TableNotFound."""
 
 
 @runtime_checkable
@@ -99,6 +105,12 @@ class CanRegisterTables(Protocol):
     def register_table(self, table: Levels, location: str) -> TableInfo:
         """`location` is the root of a Lance table or one of its manifests.
         TableAlreadyExists, NamespaceNotFound, InvalidInput."""
+
+
+@runtime_checkable
+class CanAllowLocations(Protocol):
+    def allowed_locations(self) -> Sequence[str]:
+        """Prefixes of the places where versions of a table may name files, beside the table's own folder."""
 
 
 @runtime_checkable
@@ -114,15 +126,26 @@ class CanListDeregistered(Protocol):
 
 
 @runtime_checkable
+class CanKeepPurged(Protocol):
+    def purges(self) -> Sequence[Purge]:
+        """The purged tables whose files are still there. Cheap: the files are not looked at."""
+
+    def remove_purged(self, purge: Purge) -> bool:
+        """Removes the files of a purged table, due or not. False when there is nothing to remove any more: the
+        table was registered again, or another process removed them. InvalidInput when a writer changed the table
+        after it was purged, ConcurrentModification while another process removes or registers it."""
+
+
+@runtime_checkable
 class CanCommit(Protocol):
-    def commit(self, table: Levels, decide: Decide, history: History = History.REFS) -> None:
+    def commit(self, table: Levels, decide: Decide, history: History = History.HEADS) -> None:
         """`decide` is asked again when another writer came first: what it saw is what it changes. TableNotFound,
         InvalidInput, CommitFailed when nothing was changed, CommitStateUnknown when nobody can tell."""
 
 
 @runtime_checkable
 class CanCommitTogether(Protocol):
-    def commit_together(self, changes: Mapping[Levels, Decide], history: History = History.REFS) -> None:
+    def commit_together(self, changes: Mapping[Levels, Decide], history: History = History.HEADS) -> None:
         """All or none of them, each as `commit` does it. InvalidInput for what cannot take part."""
 
 
@@ -174,6 +197,13 @@ class CanCountRows(Protocol):
 
     def table_stats(self, table: Levels) -> TableStats:
         """Of the latest version. TableNotFound, TableVersionNotFound."""
+
+
+@runtime_checkable
+class CanPrepareForEngines(Protocol):
+    def prepare_for_engines(self, table: Levels, empty_list: bytes | None) -> str | None:
+        """Makes the folders in which Iceberg clients may leave files, where a file needs one. Stores the manifest
+        list of versions without rows if it is given and not there yet, and gives its URI. TableNotFound."""
 
 
 @runtime_checkable

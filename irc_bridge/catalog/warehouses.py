@@ -1,7 +1,8 @@
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 
-from irc_bridge.catalog.models import MANAGED_BY, ManagedBy, MirrorLag
+from irc_bridge.catalog.models import MANAGED_BY, IcebergView, ManagedBy
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.errors import InvalidInput, WarehouseNotFound
 
@@ -17,7 +18,11 @@ class Warehouse:
     read_only: bool = False
     vend_credentials: bool = False
     default_managed_by: ManagedBy = "storage"
-    mirror_lag: MirrorLag = "serve-mirrored"
+    view: IcebergView = field(default_factory=IcebergView)
+    allow_expire: bool = False
+    """Whether Iceberg's remove-snapshots may delete Lance versions."""
+    purge_after_ms: int | None = 7 * 24 * 3600 * 1000
+    """How long the files of a purged table stay; None for ever."""
 
     def properties_of_new(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The properties of a table that is made with these."""
@@ -28,6 +33,8 @@ class Warehouse:
 
 class Warehouses(Mapping[str, Warehouse]):
     def __init__(self, warehouses: list[Warehouse]) -> None:
+        self.purge_made = Event()
+        """Wakes the thread of this process that removes the files of purged tables."""
         self._by_name = {warehouse.name: warehouse for warehouse in warehouses}
 
     def __getitem__(self, name: str) -> Warehouse:

@@ -5,8 +5,12 @@ from pydantic import SecretStr
 from irc_bridge.backends.directory import open_directory, open_migration
 from irc_bridge.backends.directory.migration import Migration
 from irc_bridge.backends.upstream import open_upstream
+from irc_bridge.catalog.models import IcebergView
+from irc_bridge.catalog.ports import Catalog
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
+from irc_bridge.durations import milliseconds
 from irc_bridge.errors import InvalidInput
+from irc_bridge.names import quoted
 from irc_bridge.settings import AnyWarehouse, DirWarehouse, IrcWarehouse, Settings
 
 
@@ -35,21 +39,15 @@ def _directory(name: str, settings: DirWarehouse) -> Warehouse:
         dir_listing_enabled=settings.dir_listing_enabled,
         table_version_management=settings.table_version_management,
         storage_options=settings.storage,
+        allowed_locations=settings.allowed_locations,
+        shown_in=f"{name}.{quoted(settings.root_namespace)}",
     )
     if catalog.namespace_exists((settings.root_namespace,)):
         raise InvalidInput(
             f"Warehouse {name} has a namespace named {settings.root_namespace!r}, the name under which "
             f"the tables of its root appear: choose another one with warehouses.{name}.root_namespace"
         )
-    return Warehouse(
-        name,
-        catalog,
-        settings.root_namespace,
-        settings.read_only,
-        settings.vend_credentials,
-        settings.default_managed_by,
-        settings.mirror_lag,
-    )
+    return _warehouse(name, catalog, settings, settings.root_namespace)
 
 
 def _upstream(name: str, settings: IrcWarehouse) -> Warehouse:
@@ -66,16 +64,24 @@ def _upstream(name: str, settings: IrcWarehouse) -> Warehouse:
         connect_timeout=settings.connect_timeout,
         read_timeout=settings.read_timeout,
         root=settings.root,
+        allowed_locations=settings.allowed_locations,
+        guard_snapshot=settings.guard_snapshot,
         storage_options=settings.storage,
     )
+    return _warehouse(name, catalog, settings, None)
+
+
+def _warehouse(name: str, catalog: Catalog, settings: AnyWarehouse, root_namespace: str | None) -> Warehouse:
     return Warehouse(
-        name,
-        catalog,
-        None,
-        settings.read_only,
-        settings.vend_credentials,
-        settings.default_managed_by,
-        settings.mirror_lag,
+        name=name,
+        catalog=catalog,
+        root_namespace=root_namespace,
+        read_only=settings.read_only,
+        vend_credentials=settings.vend_credentials,
+        default_managed_by=settings.default_managed_by,
+        view=IcebergView(settings.mirror_lag, settings.schema_ids, settings.guard_snapshot),
+        allow_expire=settings.allow_expire,
+        purge_after_ms=None if settings.purge_after == "never" else milliseconds(settings.purge_after),
     )
 
 

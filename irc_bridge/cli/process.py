@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -16,10 +16,11 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.cli.backends import open_warehouses
-from irc_bridge.cli.joined_writes import JoinedWrites
 from irc_bridge.cli.logs import LOG_CONFIG, leave_out_what_no_line_shows
 from irc_bridge.errors import InvalidInput, ServiceUnavailable
 from irc_bridge.server import create_app
+from irc_bridge.server.connections import Connections, most_connections
+from irc_bridge.server.protocol import HttpConnection
 from irc_bridge.settings import Settings
 
 REQUEST_GRACE_SECONDS = 2
@@ -45,14 +46,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve_until_signal(
-    settings: Settings, warehouses: Warehouses, listener: socket.socket, announce: Announce
+    settings: Settings, warehouses: Warehouses, listener: socket.socket, announce: Announce, any_host: bool = False
 ) -> None:
-    """Returns after SIGINT or SIGTERM; a storage call may still hold a thread then, so follow it by `end`."""
+    """Returns after SIGINT or SIGTERM; a storage call may still hold a thread then, so follow it by `end`.
+    `any_host` lets clients call a server without a token by other names than localhost."""
     try:
         if settings.server.workers == 1:
-            _Server(_config(settings, lambda: _app(settings, warehouses)), announce).run([listener])
+            _Server(_config(settings, lambda: _app(settings, warehouses, any_host)), announce).run([listener])
         else:
-            _Supervisor(_config(settings, functools.partial(build_app, settings)), listener, announce).run()
+            factory = functools.partial(build_app, settings, any_host)
+            _Supervisor(_config(settings, factory), listener, announce).run()
     except KeyboardInterrupt:
         return
 
@@ -64,17 +67,19 @@ def end() -> NoReturn:
     os._exit(0)
 
 
-def build_app(settings: Settings) -> Starlette:
+def build_app(settings: Settings, any_host: bool) -> Starlette:
     """What a worker process runs."""
-    return _app(settings, open_warehouses(settings))
+    return _app(settings, open_warehouses(settings), any_host)
 
 
-def _app(settings: Settings, warehouses: Warehouses) -> Starlette:
+def _app(settings: Settings, warehouses: Warehouses, any_host: bool) -> Starlette:
     leave_out_what_no_line_shows()
     token = settings.server.token
     app = create_app(
         warehouses,
         token=token.get_secret_value() if token else None,
+        any_host=any_host,
+        allowed_origins=settings.server.allowed_origins,
         max_body_bytes=settings.server.max_body_bytes,
         max_create_body_bytes=settings.server.max_create_body_bytes,
     )
@@ -85,11 +90,15 @@ def _app(settings: Settings, warehouses: Warehouses) -> Starlette:
 
 
 def _config(settings: Settings, factory: Callable[[], Starlette]) -> uvicorn.Config:
+    server = settings.server
+    most = min(server.max_connections, most_connections())
+    connections = Connections(most, server.idle_timeout, server.request_timeout)
+    protocol = functools.partial(HttpConnection, connections=connections)
     return uvicorn.Config(
         factory,
         factory=True,
         workers=settings.server.workers,
-        http=JoinedWrites,
+        http=cast(type[HttpConnection], protocol),
         ws="none",
         access_log=False,
         log_config=LOG_CONFIG,

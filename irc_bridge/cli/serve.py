@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @host_option("Address to listen on; 127.0.0.1 unless set.")
 @port_option("Port to listen on; 8181 unless set, 0 for any free one.")
 @click.option("--workers", metavar="N", type=click.IntRange(1), help="Server processes; 1 unless set.")
-@click.option("--insecure", is_flag=True, help="Allow an address that others can reach without a token.")
+@click.option("--insecure", is_flag=True, help="Without a token: let others reach the server, by any host name.")
 def serve(
     root: str | None, config: Path | None, host: str | None, port: int | None, workers: int | None, insecure: bool
 ) -> None:
@@ -38,13 +38,17 @@ def serve(
     from irc_bridge.cli.backends import open_warehouses
 
     warehouses = open_warehouses(settings)
-    serve_until_signal(settings, warehouses, listener, lambda: say(_banner(settings, listener, config)))
+    serve_until_signal(settings, warehouses, listener, lambda: say(_banner(settings, listener, config)), insecure)
     end()
 
 
 def _refuse_open_host(settings: "Settings", insecure: bool) -> None:
     host = settings.server.host
-    if settings.server.token is not None or _is_loopback(host):
+    if settings.server.token is not None:
+        return
+    if _is_loopback(host):
+        if insecure:
+            warn("warning: with --insecure and no token, any web page that the user visits may use this server")
         return
     if not insecure:
         raise InvalidInput(
@@ -75,7 +79,7 @@ def _make_default_root(settings: "Settings") -> None:
 
 def _banner(settings: "Settings", listener: socket.socket, config: Path | None) -> str:
     from irc_bridge.cli.engines import ENGINES, url
-    from irc_bridge.settings import without_user_info
+    from irc_bridge.masking import without_user_info
 
     port = listener.getsockname()[1]
     roots = {name: _place(warehouse) for name, warehouse in settings.warehouses.items()}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from irc_bridge.catalog.models import Levels
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
 from irc_bridge.errors import InvalidInput
-from irc_bridge.names import dotted
+from irc_bridge.names import dotted, quoted
 
 
 class NamedTable(NamedTuple):
@@ -31,11 +31,7 @@ def named_table(warehouses: Warehouses, name: str) -> NamedTable:
 def iceberg_name(warehouse: Warehouse, table: Levels) -> str:
     """The way back."""
     root = () if warehouse.root_namespace is None or len(table) > 1 else (warehouse.root_namespace,)
-    return dotted(tuple(_quoted(each) for each in (warehouse.name, *root, *table)))
-
-
-def _quoted(level: str) -> str:
-    return f"`{level}`" if "." in level else level
+    return dotted(tuple(quoted(each) for each in (warehouse.name, *root, *table)))
 
 
 def _levels(name: str) -> Levels:

@@ -43,7 +43,9 @@ class IcebergRestNamespace(ln.LanceNamespace):
         except BridgeError as error:
             raise lance_error(error) from error
         given = self._properties
-        self._tables = Tables(self._server, Files(), given.storage, given.root, given.managed_by)
+        self._tables = Tables(
+            self._server, Files(allowed_locations=None), given.storage, given.root, given.managed_by
+        )
         self._versions = Versions(self._tables)
         self._tags = Tags(self._tables, self._versions)
 

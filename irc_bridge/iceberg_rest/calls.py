@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from irc_bridge import names, wire
+from irc_bridge import bodies, names, wire
 from irc_bridge.catalog.models import EVERYTHING, Levels, PageRequest
 from irc_bridge.errors import InvalidInput, NamespaceNotFound
 from irc_bridge.iceberg_rest.warm import Asked, WarmLoads
@@ -78,8 +78,8 @@ class Call(wire.Call):
         limit = min(int(size[:19]), DEFAULT_PAGE_SIZE) if size else DEFAULT_PAGE_SIZE
         return PageRequest(names.name_of_page_token(token) if token else None, limit)
 
-    def read(self, model: type[wire.Model]) -> wire.Model:
-        return wire.read(self.body, model)
+    def read(self, model: type[bodies.Model]) -> bodies.Model:
+        return bodies.read(self.body, model)
 
     def _namespace(self, decoded: str, decoded_more: int = 1) -> Levels:
         literal = names.split(decoded)

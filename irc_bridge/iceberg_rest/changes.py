@@ -13,6 +13,8 @@ from pyiceberg.table.update import (
     RemoveSnapshotRefUpdate,
     RemoveSnapshotsUpdate,
     SetCurrentSchemaUpdate,
+    SetDefaultSortOrderUpdate,
+    SetDefaultSpecUpdate,
     SetLocationUpdate,
     SetPropertiesUpdate,
     SetSnapshotRefUpdate,
@@ -20,20 +22,24 @@ from pyiceberg.table.update import (
     UpgradeFormatVersionUpdate,
 )
 
+from irc_bridge.catalog.guard import GUARD_ID
 from irc_bridge.catalog.models import Commit, Levels, NewVersion, SchemaChange
 from irc_bridge.errors import CommitFailed, InvalidInput
 from irc_bridge.iceberg_rest import properties
 from irc_bridge.translation.changes import schema_change
 
 LAST_ADDED = -1
+UNSORTED = 0
+"""The id of the sort order of a table without one."""
 
 
 class Changes:
     """Takes the updates one after the other."""
 
-    def __init__(self, table: Levels, metadata: TableMetadata) -> None:
+    def __init__(self, table: Levels, metadata: TableMetadata, allow_expire: bool) -> None:
         self._table = table
         self._metadata = metadata
+        self._allow_expire = allow_expire
         self._set: dict[str, str] = {}
         self._removed: set[str] = set()
         self._added_schema: Schema | None = None
@@ -72,7 +78,7 @@ class Changes:
                 self._set |= added
                 self._removed -= added.keys()
             case RemovePropertiesUpdate():
-                properties.check_keys(update.removals)
+                properties.check_removals(update.removals)
                 self._removed |= set(update.removals)
                 self._set = {key: value for key, value in self._set.items() if key not in self._removed}
             case AddSchemaUpdate():
@@ -86,7 +92,7 @@ class Changes:
             case RemoveSnapshotRefUpdate():
                 self._remove_ref(update.ref_name)
             case RemoveSnapshotsUpdate():
-                self._removed_versions |= set(update.snapshot_ids)
+                self._remove_snapshots(update.snapshot_ids)
             case _:
                 self._allow(update)
 
@@ -143,9 +149,22 @@ class Changes:
 
     def _remove_ref(self, name: str) -> None:
         if name == MAIN_BRANCH:
-            raise InvalidInput(f"remove-snapshot-ref: the branch {MAIN_BRANCH} cannot be removed")
+            raise InvalidInput(
+                f"remove-snapshot-ref: the branch {MAIN_BRANCH} cannot be removed, because a Lance table is not "
+                f"replaced: it keeps its versions. Drop the table and create it again"
+            )
         self._tags.pop(name, None)
         self._removed_tags.add(name)
+
+    def _remove_snapshots(self, snapshot_ids: Iterable[int]) -> None:
+        if not self._allow_expire:
+            raise InvalidInput(
+                "remove-snapshots: this would delete versions of a Lance table for good. Clean up with Lance "
+                "(cleanup_old_versions of pylance), or let Iceberg clients do it with allow_expire = true in the "
+                "settings of the warehouse"
+            )
+        # clients that expire by age name the guard too, which stays
+        self._removed_versions |= set(snapshot_ids) - {GUARD_ID}
 
     def _allow(self, update: TableUpdate) -> None:
         """Updates that state what is so already change nothing; all others cannot be done."""
@@ -156,6 +175,10 @@ class Changes:
                 return
             case UpgradeFormatVersionUpdate():
                 properties.check_format_version(str(update.format_version))
+            case SetDefaultSpecUpdate() if update.spec_id == self._metadata.default_spec_id:
+                return
+            case SetDefaultSortOrderUpdate() if update.sort_order_id == UNSORTED:
+                return
             case _:
                 raise InvalidInput(f"The update {update.action} cannot be applied to a Lance table")
 

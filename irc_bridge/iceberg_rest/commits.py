@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
@@ -12,6 +13,7 @@ from pyiceberg.table.update import (
     AddSchemaUpdate,
     AddSnapshotUpdate,
     AssertCreate,
+    AssertCurrentSchemaId,
     AssertLastAssignedFieldId,
     AssertRefSnapshotId,
     RemoveSnapshotsUpdate,
@@ -20,27 +22,38 @@ from pyiceberg.table.update import (
 )
 from starlette.responses import Response
 
-from irc_bridge import wire
-from irc_bridge.catalog.models import COMMITS, Commit, History, Levels, MirrorLag, NewVersion, TableInfo
+from irc_bridge import bodies
+from irc_bridge.catalog.models import (
+    COMMITS,
+    CREATED_SCHEMA_ID,
+    Commit,
+    History,
+    Levels,
+    NewVersion,
+    TableInfo,
+)
 from irc_bridge.catalog.passing import CanCommitBeside
 from irc_bridge.catalog.ports import CanCommit, CanCommitTogether, CanKeepVersions
 from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput, TableVersionNotFound
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
 from irc_bridge.iceberg_rest.changes import Changes, new_version
+from irc_bridge.iceberg_rest.loads import metadata_location
 from irc_bridge.iceberg_rest.requests import CommitTableRequest, CommitTransactionRequest
+from irc_bridge.iceberg_rest.shown import answered_metadata
 from irc_bridge.iceberg_rest.staging import create_staged
 from irc_bridge.translation.metadata import table_metadata
 
 Json = Mapping[str, Any]
 
 _NEED_HISTORY = (AddSchemaUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate, RemoveSnapshotsUpdate)
+_ASSERT_HISTORY = (AssertLastAssignedFieldId, AssertCurrentSchemaId)
 
 
 def update_table(call: Call) -> Response:
     table, request = call.table, call.read(CommitTableRequest)
     if _creates(request):
-        return _committed(create_staged(call, table, request.updates), call.warehouse.mirror_lag)
+        return _committed(call, table, create_staged(call, table, request.updates), created=True)
     asked = _Asked(call, table, request)
     call.able(CanCommit).commit(table.in_catalog, asked.decide, asked.history)
     try:
@@ -48,7 +61,7 @@ def update_table(call: Call) -> Response:
     except BridgeError as error:
         raise CommitStateUnknown(f"The commit was made, but {table} cannot be read: {error.message}") from error
     assert isinstance(info, TableInfo)
-    return _committed(info, call.warehouse.mirror_lag)
+    return _committed(call, table, info)
 
 
 def commit_transaction(call: Call) -> Response:
@@ -62,7 +75,7 @@ def commit_transaction(call: Call) -> Response:
 
 def commit_transaction_beside(call: Call, ours: Sequence[Json], others: Sequence[Json]) -> Response:
     """`others` are changes of tables that another server keeps in its own way."""
-    request = wire.read(json.dumps({"table-changes": ours}).encode(), CommitTransactionRequest)
+    request = bodies.read(json.dumps({"table-changes": ours}).encode(), CommitTransactionRequest)
     asked = _asked(call, request.table_changes)
     if others or len(asked) > 1:
         _commit_together(call, asked, others)
@@ -98,7 +111,7 @@ def _commit_together(call: Call, asked: list["_Asked"], others: Sequence[Json] =
         )
     if any(_creates(each.request) for each in asked):
         raise InvalidInput("table-changes: a table is created by a commit of its own, with no other table in it")
-    history = History.ALL if any(each.history is History.ALL for each in asked) else History.REFS
+    history = History.ALL if any(each.history is History.ALL for each in asked) else History.HEADS
     changes = {each.table.in_catalog: each.decide for each in asked}
     if others:
         call.able(CanCommitBeside).commit_beside(changes, others, history)
@@ -110,11 +123,12 @@ def _creates(request: CommitTableRequest) -> bool:
     return any(isinstance(requirement, AssertCreate) for requirement in request.requirements)
 
 
-def _committed(info: TableInfo, lag: MirrorLag) -> Response:
-    """Clients take metadata for changed where its location is another."""
-    metadata = table_metadata(info, lag).model_dump_json().encode()
-    manifest = info.latest.manifest if info.latest else f"{info.location}/.lance-reserved"
-    location = json.dumps(f"{manifest}#{_digest(metadata)}").encode()
+def _committed(call: Call, table: Identifier, info: TableInfo, created: bool = False) -> Response:
+    shown = (
+        answered_metadata(call, table.in_catalog, info) if created else table_metadata(info, call.warehouse.view)
+    )
+    metadata = shown.model_dump_json().encode()
+    location = json.dumps(metadata_location(info, metadata)).encode()
     return replies.ok_bytes(b'{"metadata-location":' + location + b',"metadata":' + metadata + b"}")
 
 
@@ -134,15 +148,17 @@ class _Asked:
     @property
     def history(self) -> History:
         needed = any(isinstance(each, _NEED_HISTORY) and not _is_main(each) for each in self.request.updates)
-        needed |= any(isinstance(each, AssertLastAssignedFieldId) for each in self.request.requirements)
-        return History.ALL if needed else History.REFS
+        needed |= any(isinstance(each, _ASSERT_HISTORY) for each in self.request.requirements)
+        return History.ALL if needed else History.HEADS
 
     def decide(self, info: TableInfo) -> Commit:
         """The empty commit when it is in already."""
-        metadata = table_metadata(info, self._call.warehouse.mirror_lag)
+        warehouse = self._call.warehouse
+        metadata = table_metadata(info, warehouse.view, full=False)
         try:
-            self._require(metadata)
-            commit = Changes(self.table.in_catalog, metadata).commit(self.request.updates, self._identity)
+            self._require(metadata, info)
+            changes = Changes(self.table.in_catalog, metadata, warehouse.allow_expire)
+            commit = changes.commit(self.request.updates, self._identity)
         except CommitFailed:
             if self._is_in(info, metadata):
                 return Commit()
@@ -151,19 +167,22 @@ class _Asked:
             self._require_asserted(info, commit.new_version)
         return commit
 
-    def _require(self, metadata: TableMetadata) -> None:
+    def _require(self, metadata: TableMetadata, info: TableInfo) -> None:
         for requirement in self.request.requirements:
+            if isinstance(requirement, AssertCurrentSchemaId) and _is_created(requirement, metadata, info):
+                continue
             try:
                 requirement.validate(metadata)
             except CommitFailedException as error:
-                failed = str(error).removeprefix("Requirement failed: ").removeprefix("Table ")
-                raise CommitFailed(f"Requirement failed: {failed}") from error
+                raise CommitFailed(_in_known_words(str(error))) from error
 
     def _is_in(self, info: TableInfo, metadata: TableMetadata) -> bool:
         for update in self.request.updates:
             if isinstance(update, AddSnapshotUpdate):
-                new = new_version(self.table.in_catalog, metadata, update)
-                return self._call.able(CanKeepVersions).was_made(new)
+                with suppress(InvalidInput):
+                    new = new_version(self.table.in_catalog, metadata, update)
+                    return self._call.able(CanKeepVersions).was_made(new)
+                return False
         return self._identity in _identities(info) or self._followed_what_it_asserts(info)
 
     def _followed_what_it_asserts(self, info: TableInfo) -> bool:
@@ -201,6 +220,29 @@ class _Asked:
                 f"add-snapshot: the snapshot-id must be {asserted + 1}, one more than the version that "
                 f"assert-ref-snapshot-id names, and is {new.version}"
             )
+
+
+_KNOWN_WORDS = {
+    "current schema id has changed": "current schema changed",
+    "default spec id has changed": "default partition spec changed",
+    "default sort order id has changed": "default sort order changed",
+    "last assigned field id has changed": "last assigned field id changed",
+    "last assigned partition id has changed": "last assigned partition id changed",
+}
+"""pyiceberg's words for a requirement that failed, and those of the reference server, which clients look for."""
+
+
+def _in_known_words(failed: str) -> str:
+    failed = failed.removeprefix("Requirement failed: ").removeprefix("Table ")
+    for words, known in _KNOWN_WORDS.items():
+        failed = failed.replace(words, known)
+    return f"Requirement failed: {failed}"
+
+
+def _is_created(requirement: AssertCurrentSchemaId, metadata: TableMetadata, info: TableInfo) -> bool:
+    """Whether a client means the schema of version 1 by the id that it gave it when it created the table."""
+    created = info.properties.get(CREATED_SCHEMA_ID)
+    return metadata.current_schema_id == 1 and created == str(requirement.current_schema_id)
 
 
 def _identities(info: TableInfo) -> list[str]:

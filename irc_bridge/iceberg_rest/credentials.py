@@ -26,7 +26,7 @@ def load_credentials(call: Call) -> Response:
         raise TableNotFound(f"Table does not exist: {identifier}")
     if not call.warehouse.vend_credentials:
         return replies.ok({"storage-credentials": []})
-    info = call.catalog.load_table(identifier.in_catalog, History.REFS)
+    info = call.catalog.load_table(identifier.in_catalog, History.HEADS)
     assert isinstance(info, TableInfo)
     content = {"storage-credentials": [{"prefix": info.location, "config": _options(call, identifier)}]}
     response = replies.ok(content)

@@ -1,7 +1,7 @@
 """The one table of endpoints: the router, `/v1/config` and the conformance tests are made from it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -44,6 +44,9 @@ class Endpoint:
     """The ability without which a warehouse does not advertise the endpoint."""
     changes: bool = False
     advertised: bool = True
+    reads_body: bool = True
+    """False where at most a server behind reads it."""
+    takes_form: bool = False
 
 
 def _of_table(handler: Handler) -> Handler:
@@ -55,7 +58,9 @@ def _of_table(handler: Handler) -> Handler:
         try:
             return handler(call)
         except NamespaceNotFound as error:
-            raise TableNotFound(f"Table does not exist: {names.decode(call.params['table'])}. {error}") from error
+            namespace, table = (names.decode(call.params[name]) for name in ("namespace", "table"))
+            missing = names.dotted((*names.split(namespace), table))
+            raise TableNotFound(f"Table does not exist: {missing}. {error}") from error
 
     return answer
 
@@ -69,12 +74,12 @@ def _change(operation: str, method: str, path: str, handler: Handler, needs: typ
 
 
 def _absent(operation: str, method: str, path: str, handler: Handler, changes: bool = False) -> Endpoint:
-    return Endpoint(operation, method, path, handler, changes=changes, advertised=False)
+    return Endpoint(operation, method, path, handler, changes=changes, advertised=False, reads_body=False)
 
 
 ENDPOINTS = (
     _absent("getConfig", "GET", "/v1/config", config.get_config),
-    _absent("getToken", "POST", "/v1/oauth/tokens", oauth.get_token),
+    replace(_absent("getToken", "POST", "/v1/oauth/tokens", oauth.get_token), takes_form=True),
     _read("listNamespaces", "GET", NAMESPACES, namespaces.list_namespaces),
     _change("createNamespace", "POST", NAMESPACES, namespaces.create_namespace, ports.CanChangeNamespaces),
     _read("loadNamespaceMetadata", "GET", NAMESPACE, namespaces.load_namespace),

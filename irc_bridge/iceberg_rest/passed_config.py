@@ -4,6 +4,7 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
+from anyio import to_thread
 from starlette.responses import Response
 
 from irc_bridge.catalog.passing import CanPass, Passed
@@ -11,13 +12,15 @@ from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.errors import BadGateway
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call
-from irc_bridge.iceberg_rest.lance_or_not import Json, parsed, plain
 from irc_bridge.iceberg_rest.sent_on import as_it_is
+from irc_bridge.iceberg_rest.table_answers import Json, content_of
 
 _WHERE = ("uri", "prefix", "warehouse")
 """They would lead clients past the bridge."""
 _WHO = ("token", "credential", "oauth2-server-uri", "scope", "audience", "resource", "token-exchange-enabled")
 _WHO_FAMILIES = ("rest.auth.", "rest.sigv4", "rest.signing-", "auth.")
+_TABLES = ("defaults", "overrides")
+_LARGEST = 8 * 1024 * 1024
 _READS = ("GET ", "HEAD ")
 _CHANGES_NOTHING = ("/metrics", "/plan", "/tasks", "/plan/{plan-id}")
 
@@ -31,19 +34,33 @@ async def get_config(warehouse: Warehouse, behind: CanPass, call: Call) -> Respo
     answered = await behind.upstream.send(asked, whole=True)
     if answered.status != 200:
         return as_it_is(answered)
-    said = parsed(plain(answered, answered.content))
-    if not said:
-        raise BadGateway(f"The server behind warehouse {warehouse.name} did not answer /v1/config with JSON")
-    return replies.ok(_true_here(dict(said), warehouse, behind.passes_identity))
+    content = await to_thread.run_sync(content_of, answered, _LARGEST)
+    if not _is_configuration(content):
+        raise BadGateway(
+            f"The server behind warehouse {warehouse.name} did not answer /v1/config with a configuration: is it "
+            f"an Iceberg REST catalog?"
+        )
+    return replies.ok(_true_here(content, warehouse, behind.passes_identity))
+
+
+def _is_configuration(content: object) -> bool:
+    if not isinstance(content, dict) or not content:
+        return False
+    tables = [content.get(which) or {} for which in _TABLES]
+    endpoints = content.get("endpoints") or []
+    return all(isinstance(each, dict) for each in tables) and (
+        isinstance(endpoints, list) and all(isinstance(each, str) for each in endpoints)
+    )
 
 
 def _true_here(said: dict[str, Any], warehouse: Warehouse, passes_identity: bool) -> dict[str, Any]:
-    for which in ("defaults", "overrides"):
+    true: dict[str, Any] = {key: value for key, value in said.items() if value is not None}
+    for which in _TABLES:
         kept = {name: value for name, value in (said.get(which) or {}).items() if _is_kept(name, passes_identity)}
-        said[which] = {**kept, "prefix": warehouse.name}
-    if said.get("endpoints") is not None and warehouse.read_only:
-        said["endpoints"] = [each for each in said["endpoints"] if _reads(each)]
-    return said
+        true[which] = {**kept, "prefix": warehouse.name}
+    if "endpoints" in true and warehouse.read_only:
+        true["endpoints"] = [each for each in true["endpoints"] if _reads(each)]
+    return true
 
 
 def _is_kept(name: str, passes_identity: bool) -> bool:

@@ -12,13 +12,14 @@ from anyio import to_thread
 from starlette.responses import Response
 
 from irc_bridge.catalog.passing import Answered, Headers, Passed
-from irc_bridge.iceberg_rest import lance_or_not, passed_config
+from irc_bridge.iceberg_rest import passed_config
 from irc_bridge.iceberg_rest.loads import EMPTY_CONFIG, known_answer
 from irc_bridge.iceberg_rest.passage import Passage
 from irc_bridge.iceberg_rest.replies import ok_bytes
 from irc_bridge.iceberg_rest.sent_on import as_it_is, from_file
+from irc_bridge.iceberg_rest.table_answers import Json
 
-_IF_NONE_MATCH, _ACCEPT_ENCODING = b"if-none-match", b"accept-encoding"
+_IF_NONE_MATCH = b"if-none-match"
 _OURS = re.compile(r'"lance-([0-9a-f]+)-([A-Za-z0-9_=-]*)"')
 
 
@@ -30,7 +31,7 @@ class _Tag(NamedTuple):
 
 async def load_table(passage: Passage) -> Response:
     tags = _tags(passage.call.headers.get("if-none-match", ""))
-    headers = _readable(passage.asked.headers)
+    headers = passage.asked.headers
     conditional = _with_theirs(headers, tags) if tags else headers
     answered, sent = await passage.send(replace(passage.asked, headers=conditional))
     if answered.status == 304 and tags:
@@ -40,19 +41,14 @@ async def load_table(passage: Passage) -> Response:
         answered, sent = await passage.send(replace(sent, headers=_without(headers, _IF_NONE_MATCH)))
     if answered.status != 200:
         return as_it_is(answered)
-    if answered.rest is not None:
-        content, kept = await lance_or_not.read_on(answered)
-        if content is None:
-            assert kept is not None
-            return from_file(answered, kept)
-        answered = replace(answered, content=content, rest=None)
-    return await _loaded(passage, answered, sent)
+    found = await passage.loaded(answered)
+    if found.lance is not None:
+        found.close()
+        return await _of_lance_table(passage, found.lance, answered, sent)
+    return as_it_is(answered) if found.file is None else from_file(answered, found.file)
 
 
-async def _loaded(passage: Passage, answered: Answered, sent: Passed) -> Response:
-    loaded = passage.lance_result(answered)
-    if loaded is None:
-        return as_it_is(answered)
+async def _of_lance_table(passage: Passage, loaded: Json, answered: Answered, sent: Passed) -> Response:
     response = await passage.handled(await passage.levels(sent.path), loaded)
     body = bytes(response.body)
     if response.status_code != 200 or not body.endswith(EMPTY_CONFIG):
@@ -92,14 +88,6 @@ def _tags(if_none_match: str) -> list[_Tag]:
 
 def _with_theirs(headers: Headers, tags: list[_Tag]) -> Headers:
     return [*_without(headers, _IF_NONE_MATCH), (_IF_NONE_MATCH, b", ".join(tag.theirs for tag in tags))]
-
-
-def _readable(headers: Headers) -> Headers:
-    """So that an answer can be looked into, of the ways to compress it gzip is left."""
-    return [
-        (name, b"gzip" if b"gzip" in value else b"identity") if name == _ACCEPT_ENCODING else (name, value)
-        for name, value in headers
-    ]
 
 
 def _without(headers: Headers, unwanted: bytes) -> Headers:

@@ -1,34 +1,39 @@
 """Requests to a warehouse that another server keeps: they go there as they are, unless a Lance table is meant."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response
 
 from irc_bridge import names
-from irc_bridge.catalog.passing import CanPass, Passed
+from irc_bridge.catalog.passing import CanPass, Headers, Passed
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import PermissionDenied
-from irc_bridge.iceberg_rest import lance_or_not, passed_config
+from irc_bridge.iceberg_rest import passed_config
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.endpoints import Endpoint
+from irc_bridge.iceberg_rest.forwarded_paths import in_plain_words, require_of_catalog
 from irc_bridge.iceberg_rest.passage import Passage, Target
 from irc_bridge.iceberg_rest.passed_commits import commit_transaction, pass_unless_lance, update_table
 from irc_bridge.iceberg_rest.passed_loads import load_table
 from irc_bridge.iceberg_rest.seen import SeenTables
+from irc_bridge.iceberg_rest.strict_bodies import marks_lance
 
 _COMMITS = ("updateTable", "commitTransaction", "replaceView")
 _READS = ("GET", "HEAD")
 
 
 class Passing:
-    def __init__(self, warehouses: Warehouses) -> None:
+    def __init__(self, warehouses: Warehouses, collections: Set[str]) -> None:
+        """`collections` are the words that follow a warehouse in a path."""
         self._behind = {
             name: warehouse.catalog
             for name, warehouse in warehouses.items()
             if isinstance(warehouse.catalog, CanPass)
         }
         self._warehouses = warehouses
+        self._collections = collections
         self._seen = SeenTables()
 
     def target(self, request: Request, endpoint: Endpoint | None, prefix: str | None) -> Target | None:
@@ -36,6 +41,8 @@ class Passing:
         path: bytes = request.scope["raw_path"]
         if not self._behind or not path.startswith(b"/v1/"):
             return None
+        if endpoint is None:
+            require_of_catalog(in_plain_words(path), self._warehouses.keys(), self._collections)
         first, slash, rest = path.removeprefix(b"/v1/").partition(b"/")
         if endpoint is not None and "{prefix}" not in endpoint.path:
             return self._to(request.query_params.get("warehouse"), path, below_prefix=False)
@@ -58,7 +65,7 @@ class Passing:
             method=call.method,
             path=path,
             query=call.asked[1],
-            headers=call.headers.raw,
+            headers=_readable(call.headers.raw),
             body=call.body,
             commits=operation in _COMMITS,
         )
@@ -72,6 +79,14 @@ class Passing:
         return None if behind is None else Target(warehouse, behind, path, below_prefix)
 
 
+def _readable(headers: Headers) -> Headers:
+    """So that an answer can be looked into, of the ways to compress it gzip is left."""
+    return [
+        (name, b"gzip" if b"gzip" in value else b"identity") if name == b"accept-encoding" else (name, value)
+        for name, value in headers
+    ]
+
+
 async def _get_config(passage: Passage) -> Response:
     return await passed_config.get_config(passage.target.warehouse, passage.target.behind, passage.call)
 
@@ -83,14 +98,21 @@ async def _get_token(passage: Passage) -> Response:
 
 
 async def _create_table(passage: Passage) -> Response:
-    if lance_or_not.creates_lance(passage.call.body):
+    if marks_lance(await passage.content()):
         return await passage.handled()
     return await passage.pass_on()
 
 
 async def _register_table(passage: Passage) -> Response:
-    if lance_or_not.registers_lance(passage.call.body):
+    location = (await passage.change()).get("metadata-location")
+    behind = passage.target.behind
+    if isinstance(location, str) and await to_thread.run_sync(behind.names_lance, location):
         return await passage.handled()
+    return await passage.pass_on()
+
+
+async def _change_namespace(passage: Passage) -> Response:
+    await passage.content()  # with none of the bridge's own properties
     return await passage.pass_on()
 
 
@@ -107,6 +129,8 @@ async def _plan_table_scan(passage: Passage) -> Response:
 _STEPS: Mapping[str, Callable[[Passage], Awaitable[Response]]] = {
     "getConfig": _get_config,
     "getToken": _get_token,
+    "createNamespace": _change_namespace,
+    "updateProperties": _change_namespace,
     "loadTable": load_table,
     "createTable": _create_table,
     "registerTable": _register_table,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from irc_bridge.catalog import properties as tables
-from irc_bridge.catalog.properties import check_keys as check_keys
+from irc_bridge.catalog.properties import check_removals as check_removals
 from irc_bridge.errors import InvalidInput
 
 FORMAT_VERSION = "format-version"
@@ -16,7 +16,7 @@ def kept(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_format_version(version: str) -> None:
-    if version not in ("1", "2"):
+    if version != "2":
         raise InvalidInput(f"Lance tables appear in format version 2: {FORMAT_VERSION} cannot be {version}")
 
 

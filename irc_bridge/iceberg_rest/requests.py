@@ -1,39 +1,85 @@
-"""Request bodies that pyiceberg has no model for as a server reads them."""
+"""Request bodies that pyiceberg has no model for as a server reads them.
+
+Reading stops at the first error: pydantic keeps all of them, and a megabyte of wrong values would make a gigabyte.
+"""
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, StrictStr
 from pyiceberg.schema import Schema
 from pyiceberg.table.update import TableRequirement, TableUpdate
-
-Properties = dict[StrictStr, StrictStr]
 
 
 def _none_as_empty(value: Any) -> Any:
     return {} if value is None else value
 
 
+def _none_as_no_items(value: Any) -> Any:
+    return () if value is None else value
+
+
 def _a_struct(value: Any) -> Any:
     """pyiceberg would take anything without fields for a schema that has none."""
     if not isinstance(value, dict) or value.get("type") != "struct" or "fields" not in value:
         raise ValueError("a schema is an object with the type struct and fields")
+    _fields(value["fields"], "fields")
     return value
 
 
-def _texts(value: Any) -> None:
+def _fields(value: Any, place: str) -> None:
+    for number, field in enumerate(value) if isinstance(value, list) else ():
+        here = f"{place}.{number}"
+        if not isinstance(field, dict):
+            raise ValueError(f"{here} must be an object")
+        if not isinstance(field.get("name"), str):
+            raise ValueError(f"{here}.name must be a string")
+        if not isinstance(field.get("id"), int):
+            raise ValueError(f"{here}.id must be a whole number")
+        _type(field.get("type"), f"{here}.type")
+
+
+def _type(value: Any, place: str) -> None:
+    if isinstance(value, dict):
+        _fields(value.get("fields"), f"{place}.fields")
+        for inner in ("element", "key", "value"):
+            _type(value.get(inner), f"{place}.{inner}")
+
+
+def _texts(value: Any) -> Any:
     for key, each in value.items() if isinstance(value, dict) else ():
         if not isinstance(each, str):
             raise ValueError(f"the value of {key} must be a string")
+    return value
+
+
+_LONGEST_LIST = 10_000
+"""In an update; those of snapshot ids and of the fields of a schema aside."""
+
+Properties = Annotated[dict[StrictStr, StrictStr], BeforeValidator(_texts)]
+Names = Annotated[tuple[StrictStr, ...], FailFast()]
 
 
 def _updates(value: Any) -> Any:
     """What pyiceberg lets pass: a schema without fields, and numbers where texts are wanted."""
     for update in value if isinstance(value, list) else ():
-        if isinstance(update, dict) and update.get("action") == "add-schema":
-            _a_struct(update.get("schema"))
-        if isinstance(update, dict) and update.get("action") == "set-properties":
-            _texts(update.get("updates"))
+        if isinstance(update, dict):
+            if update.get("action") == "add-schema":
+                _a_struct(update.get("schema"))
+            if update.get("action") == "set-properties":
+                _texts(update.get("updates"))
+            _short_lists({key: each for key, each in update.items() if key != "schema"})
     return value
+
+
+def _short_lists(value: Any, name: str = "") -> None:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            _short_lists(each, key)
+    elif isinstance(value, list) and not (name == "snapshot-ids" and all(isinstance(each, int) for each in value)):
+        if len(value) > _LONGEST_LIST:
+            raise ValueError(f"{name} may have at most {_LONGEST_LIST} items")
+        for each in value:
+            _short_lists(each, name)
 
 
 class Request(BaseModel):
@@ -41,12 +87,12 @@ class Request(BaseModel):
 
 
 class CreateNamespaceRequest(Request):
-    namespace: Annotated[tuple[StrictStr, ...], Field(min_length=1)]
+    namespace: Annotated[Names, Field(min_length=1)]
     properties: Annotated[Properties, BeforeValidator(_none_as_empty)] = {}
 
 
 class UpdateNamespacePropertiesRequest(Request):
-    removals: tuple[StrictStr, ...] = ()
+    removals: Names = ()
     updates: Properties = {}
 
 
@@ -67,7 +113,7 @@ class RegisterTableRequest(Request):
 
 
 class TableIdentifier(Request):
-    namespace: tuple[StrictStr, ...]
+    namespace: Names
     name: StrictStr
 
 
@@ -78,12 +124,12 @@ class RenameTableRequest(Request):
 
 class CommitTableRequest(Request):
     identifier: TableIdentifier | None = None
-    requirements: tuple[TableRequirement, ...]
-    updates: Annotated[tuple[TableUpdate, ...], BeforeValidator(_updates)]
+    requirements: Annotated[tuple[TableRequirement, ...], FailFast(), BeforeValidator(_none_as_no_items)]
+    updates: Annotated[tuple[TableUpdate, ...], FailFast(), BeforeValidator(_updates)]
 
 
 class CommitTransactionRequest(Request):
-    table_changes: tuple[CommitTableRequest, ...] = Field(alias="table-changes")
+    table_changes: Annotated[tuple[CommitTableRequest, ...], FailFast()] = Field(alias="table-changes")
 
 
 class ReportMetricsRequest(Request):

@@ -2,17 +2,20 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from math import inf
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from irc_bridge import wire
+from irc_bridge.bodies import LARGEST_JSON, BodyMemory, body_of
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import BridgeError, MethodNotAllowed, RouteNotFound
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
+from irc_bridge.iceberg_rest.forwarded_paths import in_plain_words
 from irc_bridge.iceberg_rest.passing import Passing
 from irc_bridge.iceberg_rest.warm import WarmLoads
 
@@ -26,20 +29,24 @@ class IcebergRest:
     """Answers everything but what lies under /health. It stands before Starlette's router, whose patterns would
     meet decoded names, in which there may be anything."""
 
-    def __init__(self, app: ASGIApp, warehouses: Warehouses, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, warehouses: Warehouses, memory: BodyMemory, max_body_bytes: int) -> None:
         self._app = app
+        self._memory = memory
         self._warehouses = warehouses
         self._max_body_bytes = max_body_bytes
         self._warm = WarmLoads()
-        self._passing = Passing(warehouses)
+        self._passing = Passing(warehouses, FIRST_WORDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["raw_path"].startswith(b"/health/"):
             await self._app(scope, receive, send)
             return
-        response = self._warm.reply(scope) or await wire.answered(
-            Request(scope, receive), self._answer, replies.failure
-        )
+        response = self._warm.reply(scope)
+        if response is None:
+            try:
+                response = await wire.answered(Request(scope, receive), self._answer, replies.failure)
+            finally:
+                self._memory.give_back(scope)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -61,11 +68,17 @@ class IcebergRest:
             params=params,
             query=wire.query_of(request.scope["query_string"]),
             headers=request.headers,
-            body=await wire.body_of(request, self._max_body_bytes),
+            body=await self._body(request, endpoint),
             warehouses=self._warehouses,
             asked=(request.scope["raw_path"], request.scope["query_string"]),
             warm=self._warm,
         )
+
+    async def _body(self, request: Request, endpoint: Endpoint | None) -> bytes:
+        if endpoint is not None and endpoint.reads_body:
+            return await body_of(request, min(LARGEST_JSON, self._max_body_bytes), self._memory)
+        takes_form = endpoint is not None and endpoint.takes_form
+        return await body_of(request, self._max_body_bytes, self._memory, takes_form=takes_form, most_values=inf)
 
 
 def _cut(path: str) -> tuple[Shape, list[str]]:
@@ -94,9 +107,15 @@ def _routes() -> dict[Shape, dict[str, Endpoint]]:
 ROUTES = _routes()
 
 
-@lru_cache(1024)
+_LONGEST_KNOWN_PATH = 512
+
+
 def find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
     """The endpoint and the raw values of the placeholders in its path."""
+    return _known(method, raw_path) if len(raw_path) <= _LONGEST_KNOWN_PATH else _find(method, raw_path)
+
+
+def _find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
     shape, values = _cut(raw_path.decode(errors="replace"))
     methods = ROUTES.get(shape)
     if methods is None:
@@ -107,11 +126,20 @@ def find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
     return endpoint, dict(zip(_placeholders(endpoint.path, shape), values, strict=True))
 
 
+_known = lru_cache(1024)(_find)
+
+
 def _endpoint(request: Request) -> tuple[Endpoint | None, Mapping[str, str], BridgeError | None]:
-    """A server behind this one may know routes that this one does not."""
+    """A server behind this one may know routes that this one does not. RouteNotFound for a known route whose words
+    are written so that the other server alone would know it."""
+    path: bytes = request.scope["raw_path"]
     try:
-        return *find(request.method, request.scope["raw_path"]), None
-    except (RouteNotFound, MethodNotAllowed) as error:
+        return *find(request.method, path), None
+    except MethodNotAllowed as error:
+        return None, {}, error
+    except RouteNotFound as error:
+        if _cut(in_plain_words(path))[0] in ROUTES:
+            raise
         return None, {}, error
 
 

@@ -1,7 +1,6 @@
-import re
+from collections.abc import Set
 from threading import Lock
 
-_UUID = re.compile(rb'"table-uuid"\s*:\s*"([0-9a-fA-F-]{36})"')
 _MOST = 100_000
 
 
@@ -13,11 +12,12 @@ class SeenTables:
         self._iceberg: set[tuple[str, str]] = set()
         self._lock = Lock()
 
-    def saw(self, warehouse: str, loaded: bytes, is_lance: bool) -> None:
-        found = _UUID.search(loaded)
-        if found is None:
+    def saw(self, warehouse: str, uuids: Set[str], is_lance: bool) -> None:
+        """`uuids` stand at table-uuid in the answer to a load. A property of an Iceberg table can have this name,
+        and the uuid of a Lance table as its value: of several none is remembered."""
+        if len(uuids) != 1:
             return
-        key = warehouse, found[1].decode().lower()
+        key = (warehouse, next(iter(uuids)))
         with self._lock:
             if is_lance:
                 self._iceberg.discard(key)

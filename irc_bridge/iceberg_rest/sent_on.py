@@ -1,22 +1,34 @@
 """What another server answered, sent on to the client as it came."""
 
 import logging
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import IO
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from irc_bridge.answers import Unreadable, inflated
 from irc_bridge.catalog.passing import Answered, Headers
-from irc_bridge.errors import BridgeError
+from irc_bridge.errors import BadGateway, BridgeError
 
 log = logging.getLogger(__name__)
 
 _PIECE = 256 * 1024
+_LONGEST_ERROR = 4 * 1024 * 1024
+_USER_INFO = re.compile(rb"(?<=//)[^/?#\s\"]+(?=@)")
 
 
 def as_it_is(answered: Answered) -> Response:
+    """The answer for the client. BadGateway for one that leads it elsewhere: it would show its token there."""
+    if 300 <= answered.status < 400 and answered.status != 304:
+        raise BadGateway(
+            f"The server behind answered {answered.status} and names another address: give the warehouse that uri"
+        )
+    if answered.status >= 400:
+        answered = _without_user_info(answered)
     if answered.rest is not None:
         return _Streamed(answered.status, answered.headers, _joined(answered.content, answered.rest))
     response = Response(answered.content, answered.status)
@@ -29,6 +41,20 @@ def as_it_is(answered: Answered) -> Response:
 
 def from_file(answered: Answered, kept: IO[bytes]) -> Response:
     return _Streamed(answered.status, answered.headers, _pieces(kept))
+
+
+def _without_user_info(answered: Answered) -> Answered:
+    """Servers tell in errors which databases and other servers they could not reach, and with which password."""
+    if not answered.content or answered.rest is not None:
+        return answered
+    try:
+        content = inflated(answered.content, answered.encoding, _LONGEST_ERROR)
+    except Unreadable as error:
+        raise BadGateway(f"The server behind answered {answered.status}, and its answer {error}") from None
+    if b"@" not in content or (masked := _USER_INFO.sub(b"********", content)) == content:
+        return answered
+    headers = [each for each in answered.headers if each[0] != b"content-encoding"]
+    return replace(answered, headers=headers, content=masked)
 
 
 class _Streamed(Response):

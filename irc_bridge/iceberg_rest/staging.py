@@ -1,6 +1,7 @@
 """Create in two steps: stage-create answers with what would be, the assert-create commit makes it."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
     AddPartitionSpecUpdate,
     AddSchemaUpdate,
+    AddSnapshotUpdate,
     AddSortOrderUpdate,
     AssignUUIDUpdate,
     SetCurrentSchemaUpdate,
@@ -22,11 +24,11 @@ from pyiceberg.table.update import (
 
 from irc_bridge.catalog.models import TABLE_UUID, NewTable, TableInfo
 from irc_bridge.catalog.ports import CanCreateTables
-from irc_bridge.errors import InvalidInput
+from irc_bridge.errors import InvalidInput, TableAlreadyExists
 from irc_bridge.iceberg_rest import properties
 from irc_bridge.iceberg_rest.calls import Call, Identifier
 from irc_bridge.translation.metadata import table_metadata
-from irc_bridge.translation.schema import to_arrow
+from irc_bridge.translation.schema import lance_field_ids, to_arrow, with_usable_ids
 
 SAID_BY_OTHERS = (SetCurrentSchemaUpdate, SetDefaultSpecUpdate, SetDefaultSortOrderUpdate)
 
@@ -41,13 +43,29 @@ def staged_metadata(call: Call, table: Identifier, new: NewTable, schema: Schema
         updated_ms=time.time_ns() // 1_000_000,
         token=None,
     )
-    current = Schema(*schema.fields, schema_id=1, identifier_field_ids=schema.identifier_field_ids)
-    shown = {"schemas": [current], "current_schema_id": 1, "last_column_id": current.highest_field_id}
-    return table_metadata(info, call.warehouse.mirror_lag).model_copy(update=shown)
+    maps = lance_field_ids(schema).count(None)
+    own = {
+        "schemas": [schema],
+        "current_schema_id": schema.schema_id,
+        # Lance gives an id more to each map, above all others
+        "last_column_id": schema.highest_field_id + maps,
+    }
+    return table_metadata(info, call.warehouse.view).model_copy(update=own)
+
+
+def new_table(properties: Mapping[str, str], location: str | None, schema: Schema) -> NewTable:
+    """The table that a client creates with a schema, whose field ids it keeps."""
+    return NewTable(properties, location, to_arrow(schema), field_ids=lance_field_ids(schema))
 
 
 def create_staged(call: Call, table: Identifier, updates: tuple[TableUpdate, ...]) -> TableInfo:
-    new = _new_table(updates)
+    try:
+        new = _new_table(updates)
+    except InvalidInput:
+        # a requirement that fails is told before anything else, here assert-create
+        if call.catalog.table_exists(table.in_catalog):
+            raise TableAlreadyExists(f"Requirement failed: table already exists: {table}") from None
+        raise
     new = replace(new, properties=call.warehouse.properties_of_new(new.properties))
     return call.able(CanCreateTables).create_table(table.in_catalog, new)
 
@@ -61,7 +79,7 @@ def _new_table(updates: tuple[TableUpdate, ...]) -> NewTable:
             case AssignUUIDUpdate():
                 uuid = {TABLE_UUID: str(update.uuid)}
             case AddSchemaUpdate():
-                schema = to_arrow(update.schema_)
+                schema = with_usable_ids(update.schema_)
             case SetLocationUpdate():
                 location = update.location
             case SetPropertiesUpdate():
@@ -72,8 +90,13 @@ def _new_table(updates: tuple[TableUpdate, ...]) -> NewTable:
                 properties.refuse_layout("partition spec", update.spec.fields)
             case AddSortOrderUpdate():
                 properties.refuse_layout("sort order", update.sort_order.fields)
+            case AddSnapshotUpdate():
+                raise InvalidInput(
+                    "add-snapshot: Iceberg engines cannot write rows to a Lance table yet. Create the table alone "
+                    "and write its rows with Lance"
+                )
             case _ if not isinstance(update, SAID_BY_OTHERS):
                 raise InvalidInput(f"A Lance table cannot be created with the update {update.action}")
     if schema is None:
         raise InvalidInput("updates: a commit that creates a table must add a schema")
-    return NewTable({**wanted, **uuid}, location, schema)
+    return new_table({**wanted, **uuid}, location, schema)

@@ -1,13 +1,15 @@
+from dataclasses import replace
+
 from pyiceberg.schema import Schema
 from pyiceberg.types import StringType
 from starlette.responses import Response
 
-from irc_bridge.catalog.models import TABLE_TYPE, NewTable
+from irc_bridge.catalog.models import CREATED_SCHEMA_ID, TABLE_TYPE, IcebergView, NewTable
 from irc_bridge.catalog.ports import CanCreateTables, CanDropTables, CanRegisterTables, CanRenameTables
 from irc_bridge.errors import InvalidInput, TableNotFound
 from irc_bridge.iceberg_rest import properties, replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
-from irc_bridge.iceberg_rest.loads import load_result
+from irc_bridge.iceberg_rest.loads import create_result, load_result
 from irc_bridge.iceberg_rest.requests import (
     CreateTableRequest,
     RegisterTableRequest,
@@ -15,8 +17,8 @@ from irc_bridge.iceberg_rest.requests import (
     ReportMetricsRequest,
     TableIdentifier,
 )
-from irc_bridge.iceberg_rest.staging import staged_metadata
-from irc_bridge.translation.schema import to_arrow
+from irc_bridge.iceberg_rest.staging import new_table, staged_metadata
+from irc_bridge.translation.schema import with_usable_ids
 
 
 def list_tables(call: Call) -> Response:
@@ -29,13 +31,25 @@ def create_table(call: Call) -> Response:
     request = call.read(CreateTableRequest)
     properties.refuse_layout("partition spec", (request.partition_spec or {}).get("fields"))
     properties.refuse_layout("sort order", (request.write_order or {}).get("fields"))
-    schema = None if _is_dummy(request) else to_arrow(request.table_schema)
-    wanted = call.warehouse.properties_of_new(properties.kept(request.properties))
-    new = NewTable(wanted, request.location, schema)
+    kept = call.warehouse.properties_of_new(properties.kept(request.properties))
     table = call.identifier(call.namespace, request.name)
+    schema = with_usable_ids(request.table_schema)
+    new = NewTable(kept, request.location) if _is_dummy(request) else new_table(kept, request.location, schema)
     if request.stage_create:
-        return _staged(call, table, new, request.table_schema)
-    return load_result(call, table, call.able(CanCreateTables).create_table(table.in_catalog, new))
+        return _staged(call, table, new, schema)
+    schema_id = _answered_id(schema, call.warehouse.view)
+    if new.schema is not None:
+        new = replace(new, properties={**new.properties, CREATED_SCHEMA_ID: str(schema_id)})
+    info = call.able(CanCreateTables).create_table(table.in_catalog, new)
+    if new.schema is None:
+        return load_result(call, table, info)
+    return create_result(call, table, info, schema_id)
+
+
+def _answered_id(schema: Schema, view: IcebergView) -> int:
+    """The id of the schema in the answer to its create. Ids above 1 are those of later schemas, so that a client's
+    own id is kept only where it is 0, which is what clients give to a first schema."""
+    return 0 if schema.schema_id == 0 and view.schema_ids == "first-version" else 1
 
 
 def _staged(call: Call, table: Identifier, new: NewTable, schema: Schema) -> Response:
@@ -47,9 +61,12 @@ def drop_table(call: Call) -> Response:
     purge = call.query.get("purgeRequested", "false").lower()
     if purge not in ("true", "false"):
         raise InvalidInput(f"purgeRequested must be true or false: {purge}")
-    catalog = call.able(CanDropTables)
-    drop = catalog.drop_table if purge == "true" else catalog.deregister_table
-    drop(call.table.in_catalog)
+    catalog, table = call.able(CanDropTables), call.table.in_catalog
+    if purge == "true":
+        catalog.purge_table(table, call.warehouse.purge_after_ms)
+        call.warehouses.purge_made.set()
+    else:
+        catalog.deregister_table(table)
     return replies.no_content()
 
 

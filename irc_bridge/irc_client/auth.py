@@ -1,14 +1,16 @@
 """Who we are to a server: nobody, the bearer of a token, a client that gets tokens for its credential, or whoever
 asks us."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from irc_bridge.errors import Unauthenticated
+from irc_bridge.errors import BadGateway, Unauthenticated
 
+_TOKEN = re.compile(r"[\x21-\x7e]+")
 _EARLY_S = 60.0
 """A token is renewed this long before it expires, or after nine tenths of a shorter life."""
 
@@ -95,16 +97,21 @@ class ClientCredentials:
     def _fetch(self) -> None:
         asked_at = self._clock()
         status, answer = self._post(self._uri, self._form)
-        token = answer.get("access_token") if isinstance(answer, dict) and status == 200 else None
-        if not isinstance(token, str):
-            raise Unauthenticated(
+        if status != 200:
+            kind = Unauthenticated if 400 <= status < 500 else BadGateway
+            raise kind(
                 f"The token endpoint {self._uri} gave no token for the credential: it answered {status}"
                 f"{_reason(answer)}. Check credential, scope and oauth2-server-uri"
+            )
+        token = answer.get("access_token") if isinstance(answer, dict) else None
+        if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+            raise BadGateway(
+                f"The token endpoint {self._uri} answered without an access_token. Check oauth2-server-uri"
             )
         self._token = token
         life = answer.get("expires_in")
         self._renew_at = float("inf")
-        if isinstance(life, int | float):
+        if isinstance(life, int | float) and life > 0:
             self._renew_at = asked_at + life - min(_EARLY_S, life / 10)
 
 

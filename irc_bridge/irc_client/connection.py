@@ -1,15 +1,23 @@
 """Requests to one IRC server: who asks, what is tried again, and what an answer that is no result means."""
 
 import json
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
 
 import requests
 
-from irc_bridge.errors import Internal
+from irc_bridge.answers import Unreadable, parsed
 from irc_bridge.irc_client.auth import Auth
-from irc_bridge.irc_client.failures import NO_LONGER_AUTHENTICATED, Answer, Request, error_of, lost
+from irc_bridge.irc_client.failures import (
+    NO_LONGER_AUTHENTICATED,
+    Answer,
+    Request,
+    error_of,
+    lost,
+    unreadable,
+)
 from irc_bridge.irc_client.pool import Pool
 
 _RETRIES = 2
@@ -27,16 +35,15 @@ class Connection:
 
     def ask(self, request: Request) -> dict[str, Any]:
         """The JSON object of the answer, empty where it has no body. Only what changes nothing is tried again."""
-        answer = self._tried(request)
-        if not 200 <= answer.status < 300:
-            raise error_of(request, answer, _said(answer))
-        if not answer.content:
-            return {}
-        content = _json(answer)
-        if not isinstance(content, dict):
-            raise Internal(
-                f"Could not {request.what}: {self.uri} did not answer with JSON. Is it an Iceberg REST catalog?"
-            )
+        try:
+            answer = self._tried(request)
+            if not 200 <= answer.status < 300:
+                raise error_of(request, answer, _said(answer))
+            content = parsed(answer.content) if answer.content else {}
+            if not isinstance(content, dict):
+                raise Unreadable("is not a JSON object")
+        except Unreadable as error:
+            raise unreadable(request, self.uri, error) from None
         return content
 
     def _tried(self, request: Request) -> Answer:
@@ -44,6 +51,8 @@ class Connection:
             pause = _PAUSE_S * 2**attempt
             try:
                 answer = self._authenticated(request)
+            except requests.Timeout as error:
+                raise lost(request, self.uri, error) from error
             except requests.RequestException:
                 time.sleep(pause)
                 continue
@@ -71,25 +80,21 @@ class Connection:
         if request.body is not None:
             headers["content-type"] = "application/json"
             body = json.dumps(request.body).encode()
-        response = self._pool.send(request.method, self.uri + request.path, headers, request.query, body)
-        return Answer(response.status_code, response.headers, response.content)
-
-
-def _json(answer: Answer) -> Any:
-    try:
-        return json.loads(answer.content)
-    except ValueError:
-        return None
+        return self._pool.send(request.method, self.uri + request.path, headers, request.query, body)
 
 
 def _said(answer: Answer) -> Mapping[str, Any]:
-    body = _json(answer)
+    try:
+        body = parsed(answer.content)
+    except Unreadable:
+        return {}
     said = body.get("error") if isinstance(body, dict) else None
     return said if isinstance(said, dict) else {}
 
 
 def _retry_after(answer: Answer, otherwise: float) -> float:
     try:
-        return float(answer.headers.get("retry-after", otherwise))
+        seconds = float(answer.headers.get("retry-after", otherwise))
     except ValueError:
         return otherwise
+    return seconds if math.isfinite(seconds) and seconds >= 0 else otherwise

@@ -1,7 +1,6 @@
 """A request and its answer over HTTP/1.1 on the event loop: little more than a parser, for the sake of speed."""
 
 import asyncio
-import math
 import os
 import ssl
 from collections.abc import Callable
@@ -13,6 +12,8 @@ MOST_AT_ONCE = 1024 * 1024
 """So much of an answer waits here for its reader."""
 _LONGEST_HEAD = 64 * 1024
 """Beside what comes with its end."""
+_SLOWEST = 8 * 1024
+"""In bytes per second: a body that comes more slowly uses up the patience with its server."""
 _SAYS_WHERE_IT_ENDS = frozenset((b"content-length", b"transfer-encoding"))
 
 
@@ -97,6 +98,7 @@ class Exchange:
         self._time = self._loop.time
         self._read_timeout = read_timeout
         self._heard_at = self._time()
+        self._most_patience = self._patience = patience
         self._until = self._heard_at + patience
         connection.exchange = self
 
@@ -104,7 +106,6 @@ class Exchange:
         """As much of the body, or what is left of it: nothing at its end. Comes after status and headers."""
         if not self.over and self._size < wanted:
             await self._wait(wanted)
-        self._until = math.inf
         if self._lost is not None:
             raise self._lost
         content = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
@@ -121,7 +122,8 @@ class Exchange:
         self._wanted = wanted
         self._waiter = self._loop.create_future()
         self.heard()
-        self._timer = self._loop.call_later(self._read_timeout, self._look)
+        self._until = self._heard_at + self._patience
+        self._timer = self._loop.call_later(min(self._read_timeout, max(self._patience, 0)), self._look)
         try:
             await self._waiter
         except BaseException:
@@ -130,6 +132,7 @@ class Exchange:
         finally:
             self._timer.cancel()
             self._waiter = None
+            self._patience = self._until - self._time()
 
     def _look(self) -> None:
         """The time-out is between bytes, and begins when the server has taken the request."""
@@ -154,7 +157,7 @@ class Exchange:
             parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             if not self._whole:
-                self._fail(Lost(f"what it said is not HTTP ({error})"))
+                self._fail(Lost(f"what it said is not HTTP ({error.__context__ or error})"))
                 return
             self._reusable = False
         if self._whole:
@@ -185,6 +188,10 @@ class Exchange:
     def on_headers_complete(self) -> None:
         assert self._parser is not None
         status = self._parser.get_status_code()
+        if not 100 <= status < 600:
+            raise ValueError(f"there is no status {status}")
+        if any(name == b"transfer-encoding" and value.lower() != b"chunked" for name, value in self.headers):
+            raise ValueError("its transfer-encoding is not chunked")
         if status < 200:
             self.headers.clear()
         elif not self.status:
@@ -198,6 +205,7 @@ class Exchange:
         else:
             self._chunks.append(body)
             self._size += len(body)
+            self._until = min(self._until + len(body) / _SLOWEST, self._time() + self._most_patience)
 
     def on_message_complete(self) -> None:
         if self.status and not self._whole:

@@ -7,10 +7,13 @@ from typing import Any
 import requests
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError, ProtocolError
 
+from irc_bridge.answers import Unreadable
 from irc_bridge.errors import (
+    BadGateway,
     BridgeError,
     CommitFailed,
     CommitStateUnknown,
+    GatewayTimeout,
     Internal,
     InvalidInput,
     NamespaceNotEmpty,
@@ -27,6 +30,7 @@ from irc_bridge.errors import (
 )
 
 NO_LONGER_AUTHENTICATED = (401, 419)
+_LONGEST_MESSAGE = 4000
 _OUTCOME_UNKNOWN = (500, 502, 503, 504)
 _BY_TYPE: Mapping[str, type[BridgeError]] = {
     error.iceberg_type: error
@@ -84,11 +88,19 @@ class Answer:
     content: bytes
 
 
+def unreadable(request: Request, uri: str, error: Unreadable) -> BridgeError:
+    """For an answer that came and cannot be used."""
+    text = f"Could not {request.what}: the answer of {uri} {error}. Is it an Iceberg REST catalog?"
+    if request.commits:
+        return CommitStateUnknown(f"{text} Whether it was done is not known", 502)
+    return BadGateway(text if request.safe else f"{text} Whether it was done is not known")
+
+
 def error_of(request: Request, answer: Answer, said: Mapping[str, Any]) -> BridgeError:
     """`said` is the `error` object of the answer, empty where it has none."""
     kind = _kind(request, answer, said)
     message = said.get("message") or answer.content[:200].decode(errors="replace") or "nothing more"
-    text = f"Could not {request.what}: the server answered {answer.status}: {message}"
+    text = f"Could not {request.what}: the server answered {answer.status}: {str(message)[:_LONGEST_MESSAGE]}"
     if 300 <= answer.status < 400:
         text = f"Could not {request.what}: the server sends on to {answer.headers.get('location')}: use that uri"
     if issubclass(kind, CommitStateUnknown):
@@ -107,7 +119,9 @@ def _kind(request: Request, answer: Answer, said: Mapping[str, Any]) -> type[Bri
         return request.missing
     if status == 409:
         return request.conflict
-    return _BY_STATUS.get(status, InvalidInput if 400 <= status < 500 else Internal)
+    if not 400 <= status < 600:
+        return BadGateway
+    return _BY_STATUS.get(status, InvalidInput if status < 500 else Internal)
 
 
 def lost(request: Request, uri: str, error: requests.RequestException) -> BridgeError:
@@ -120,7 +134,8 @@ def lost(request: Request, uri: str, error: requests.RequestException) -> Bridge
             f"Could not {request.what}: the answer of {uri} was lost: {why}. Whether it was done is not known"
         )
     unknown = "" if request.safe else ". Whether it was done is not known"
-    return ServiceUnavailable(f"Could not {request.what}: {uri} did not answer: {why}{unknown}")
+    kind = GatewayTimeout if isinstance(error, requests.Timeout) else BadGateway
+    return kind(f"Could not {request.what}: {uri} did not answer: {why}{unknown}")
 
 
 def was_sent(error: requests.RequestException) -> bool:

@@ -1,15 +1,23 @@
-"""HTTP connections, pooled for each process."""
+"""HTTP connections, pooled for each process. What an answer may take is limited, in time and in size."""
 
 import os
 from collections.abc import Mapping
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import requests
+import urllib3
 from requests.adapters import HTTPAdapter
 
-from irc_bridge.errors import ServiceUnavailable
+from irc_bridge.answers import PIECE, Inflater, Unreadable, parsed
+from irc_bridge.errors import BadGateway, ServiceUnavailable
+from irc_bridge.irc_client.failures import Answer
+from irc_bridge.irc_client.patience import PatientHttp, PatientHttps
 
+LARGEST_ANSWER = 64 * 1024 * 1024
+"""In bytes, as it comes and inflated."""
 _CONNECTIONS = 32
+_GZIP = {"accept-encoding": "gzip"}
 
 
 class Pool:
@@ -18,28 +26,37 @@ class Pool:
         self._process: tuple[int, requests.Session] | None = None
 
     def send(
-        self, method: str, url: str, headers: Mapping[str, str], query: Mapping[str, str], body: bytes | None
-    ) -> requests.Response:
-        """Follows no redirects: they would carry the token elsewhere, and turn a POST into a GET."""
-        return self._session.request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str] | None = None,
+        body: bytes | Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Follows no redirects: they would carry the token elsewhere, and turn a POST into a GET. Unreadable for
+        an answer that is too large or not compressed as it says, RequestException where there is none."""
+        with self._session.request(
             method,
             url,
-            headers=dict(headers),
-            params=dict(query),
-            data=body,
+            headers={**_GZIP, **headers},
+            params=dict(query or {}),
+            data=body if isinstance(body, bytes | None) else dict(body),
             timeout=self._timeout,
             allow_redirects=False,
-        )
+            stream=True,
+        ) as response:
+            return Answer(response.status_code, response.headers, _content(response))
 
-    def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, Any]:
+    def post_form(self, url: str, form: Mapping[str, str]) -> tuple[int, object]:
+        """The status and the JSON of the answer, None for what is no JSON."""
         try:
-            answer = self._session.post(url, data=dict(form), timeout=self._timeout, allow_redirects=False)
+            answer = self.send("POST", url, {"accept": "application/json"}, body=form)
+            return answer.status, parsed(answer.content) if answer.content else None
         except requests.RequestException as error:
-            raise ServiceUnavailable(f"The token endpoint {url} did not answer: {type(error).__name__}") from None
-        try:
-            return answer.status_code, answer.json()
-        except ValueError:
-            return answer.status_code, None
+            name = type(error).__name__
+            raise ServiceUnavailable(f"The token endpoint {url} did not answer: {name}") from None
+        except Unreadable as error:
+            raise BadGateway(f"The token endpoint {url} was asked for a token, and its answer {error}") from None
 
     @property
     def _session(self) -> requests.Session:
@@ -49,11 +66,42 @@ class Pool:
         return self._process[1]
 
 
+def _content(response: requests.Response) -> bytes:
+    inflater = Inflater(response.headers.get("content-encoding", ""), LARGEST_ANSWER)
+    pieces: list[bytes] = []
+    try:
+        while chunk := response.raw.read1(PIECE, decode_content=False):
+            pieces += inflater.pieces(chunk)
+    except urllib3.exceptions.ReadTimeoutError as error:
+        raise requests.ReadTimeout(error) from error
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise requests.ConnectionError(error) from error
+    if pieces:
+        inflater.finish()
+    return b"".join(pieces)
+
+
+_PATIENT = {"http": PatientHttp, "https": PatientHttps}
+
+
+class _Adapter(HTTPAdapter):
+    def init_poolmanager(self, *arguments: Any, **options: Any) -> None:
+        super().init_poolmanager(*arguments, **options)
+        self.poolmanager.pool_classes_by_scheme = _PATIENT
+
+    def proxy_manager_for(self, *arguments: Any, **options: Any) -> Any:
+        manager = super().proxy_manager_for(*arguments, **options)
+        manager.pool_classes_by_scheme = _PATIENT
+        return manager
+
+
 def _new_session() -> requests.Session:
     session = requests.Session()
     for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(pool_connections=4, pool_maxsize=_CONNECTIONS))
+        session.mount(scheme, _Adapter(pool_connections=4, pool_maxsize=_CONNECTIONS))
     session.auth = _as_it_is  # a .netrc file would replace our token
+    # clients that are passed through share the session, and a cookie of one would speak for another
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     return session
 
 

@@ -16,6 +16,7 @@ from irc_bridge.irc_client.connections import Connections
 from irc_bridge.irc_client.exchange import MOST_AT_ONCE, Exchange, Lost
 from irc_bridge.irc_client.failures import NO_LONGER_AUTHENTICATED
 from irc_bridge.irc_client.lost_answers import CHANGES_NOTHING, lost
+from irc_bridge.irc_client.plain_requests import require_plain
 from irc_bridge.irc_client.server import Config
 from irc_bridge.irc_client.shared_calls import SharedCalls
 
@@ -24,14 +25,26 @@ _PAUSES_S = (0.05, 0.2)
 _CLIENTS = 1000
 """Of so many the configuration is kept when they are passed through."""
 
+LARGEST_WHOLE = 64 * 1024 * 1024
+"""So many bytes of an answer are waited for by whom wants it whole."""
+
 _ABOUT_THE_CONNECTION = frozenset(
     (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"content-length")
 )
-_NOT_SENT = _ABOUT_THE_CONNECTION | {b"host", b"expect"}
+_OTHER_REQUEST = (
+    *(b"x-http-method", b"x-http-method-override", b"x-method-override"),
+    *(b"x-original-url", b"x-rewrite-url", b"x-original-uri"),
+)
+"""Some servers take the method or the path out of them."""
+_NOT_SENT = _ABOUT_THE_CONNECTION | {b"host", b"expect", b"origin", *_OTHER_REQUEST}
 _NOT_RETURNED = _ABOUT_THE_CONNECTION | {b"date", b"server"}
-_WHO_ASKS = frozenset((b"authorization", b"cookie"))
+_ABOUT_WEB_PAGES = b"access-control-"
+"""Which web pages may ask is decided by this server alone."""
+_WHO_ASKS = frozenset(
+    (b"authorization", b"cookie", b"x-api-key", b"x-forwarded-user", b"x-forwarded-email", b"x-remote-user")
+)
 _AUTHORIZATION = b"authorization"
-_NO_BODY_EXPECTED = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
+_NO_BODY_EXPECTED = frozenset(("GET", "HEAD"))
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 _PLAIN = re.compile(rb"[\x21-\x7e]*")
 _BREAKS = re.compile(rb"[\r\n\0]")
@@ -77,6 +90,7 @@ class Relay:
         self._loops: dict[asyncio.AbstractEventLoop, _OfLoop] = {}
 
     async def send(self, asked: Passed, whole: bool = False) -> Answered:
+        require_plain(asked)
         authorization = await self._authorization()
         answered = await self._sent(asked, authorization)
         if self._auth is not None and answered.status in NO_LONGER_AUTHENTICATED:
@@ -84,8 +98,12 @@ class Relay:
         if not whole or answered.rest is None:
             return answered
         async with aclosing(answered.rest) as rest:
-            more = [chunk async for chunk in rest]
-        return replace(answered, content=b"".join((answered.content, *more)), rest=None)
+            content = bytearray(answered.content)
+            async for chunk in rest:
+                content += chunk
+                if len(content) > LARGEST_WHOLE:
+                    raise lost(asked, self._uri, Lost(f"its answer is larger than {LARGEST_WHOLE} bytes"))
+        return replace(answered, content=bytes(content), rest=None)
 
     async def prefix(self, authorization: str | None) -> bytes:
         return (await self._config(authorization)).prefix.encode()
@@ -221,6 +239,7 @@ def _end_to_end(headers: Iterable[tuple[bytes, bytes]], dropped: frozenset[bytes
     for name, value in headers:
         if name == b"connection":
             named |= {each.strip().lower() for each in value.split(b",")}
-        if name not in dropped and not name.startswith(b"proxy-"):
+        spelled = name.replace(b"_", b"-")  # to some servers - and _ are the same
+        if spelled not in dropped and not spelled.startswith((b"proxy-", _ABOUT_WEB_PAGES)):
             passed.append((name, value))
     return [each for each in passed if each[0] not in named] if named else passed

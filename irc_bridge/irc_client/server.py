@@ -1,12 +1,15 @@
 """The operations of an IRC server, with the JSON of the specification."""
 
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
+from irc_bridge.answers import Unreadable
 from irc_bridge.errors import (
+    BadGateway,
     InvalidInput,
     NamespaceAlreadyExists,
     NamespaceNotEmpty,
@@ -14,6 +17,7 @@ from irc_bridge.errors import (
     TableNotFound,
     WarehouseNotFound,
 )
+from irc_bridge.irc_client import shapes
 from irc_bridge.irc_client.connection import Connection
 from irc_bridge.irc_client.failures import Request
 from irc_bridge.names import SEPARATOR, dotted
@@ -68,14 +72,18 @@ class IrcServer:
 
     def list_namespaces(self, parent: Levels, page: str | None, size: int | None) -> Listed:
         query = {"parent": unquote(self.config.separator).join(parent)} if parent else {}
-        answer = self._list("/namespaces", f"list the namespaces in {_shown(parent)}", page, size, query)
-        return Listed(tuple(tuple(each) for each in answer.get("namespaces") or []), answer.get("next-page-token"))
+        what = f"list the namespaces in {_shown(parent)}"
+        answer = self._read(shapes.Namespaces, self._list("/namespaces", what, page, size, query), what)
+        names = map(tuple, answer.namespaces or [])
+        # a server that lists others than children would be asked for theirs for ever
+        return Listed(tuple(each for each in names if each[:-1] == parent), answer.next_page_token)
 
     def list_tables(self, namespace: Levels, page: str | None, size: int | None) -> Listed:
         path = self._namespace(namespace) + "/tables"
-        answer = self._list(path, f"list the tables in {_shown(namespace)}", page, size)
-        tables = ((*each["namespace"], each["name"]) for each in answer.get("identifiers") or [])
-        return Listed(tuple(tables), answer.get("next-page-token"))
+        what = f"list the tables in {_shown(namespace)}"
+        answer = self._read(shapes.Identifiers, self._list(path, what, page, size), what)
+        tables = ((*each.namespace, each.name) for each in answer.identifiers or [])
+        return Listed(tuple(tables), answer.next_page_token)
 
     def create_namespace(self, namespace: Levels, properties: Mapping[str, str]) -> Json:
         body = {"namespace": namespace, "properties": properties}
@@ -83,7 +91,10 @@ class IrcServer:
         return self._ask("POST", "/namespaces", what, body=body, conflict=NamespaceAlreadyExists)
 
     def load_namespace(self, namespace: Levels) -> Json:
-        return self._ask("GET", self._namespace(namespace), f"load the namespace {_shown(namespace)}")
+        what = f"load the namespace {_shown(namespace)}"
+        answer = self._ask("GET", self._namespace(namespace), what)
+        self._read(shapes.NamespaceResult, answer, what)
+        return answer
 
     def drop_namespace(self, namespace: Levels) -> None:
         what = f"drop the namespace {_shown(namespace)}"
@@ -91,10 +102,11 @@ class IrcServer:
 
     def update_namespace_properties(
         self, namespace: Levels, removals: Sequence[str], updates: Mapping[str, str]
-    ) -> Json:
+    ) -> shapes.ChangedProperties:
         body = {"removals": removals, "updates": updates}
         what = f"change the properties of the namespace {_shown(namespace)}"
-        return self._ask("POST", self._namespace(namespace) + "/properties", what, body=body)
+        answer = self._ask("POST", self._namespace(namespace) + "/properties", what, body=body)
+        return self._read(shapes.ChangedProperties, answer, what)
 
     def create_table(self, table: Levels, body: Json) -> Json:
         path = self._namespace(table[:-1]) + "/tables"
@@ -148,20 +160,25 @@ class IrcServer:
         query = {"warehouse": self._warehouse} if self._warehouse else {}
         what = f"read the configuration of {self._connection.uri}"
         asked = Request("GET", "/v1/config", what, missing=WarehouseNotFound, query=query)
-        return self._read_config(self._connection.ask(asked))
-
-    def _read_config(self, answer: Json) -> Config:
-        defaults, overrides = answer.get("defaults") or {}, answer.get("overrides") or {}
-        merged = {**defaults, **({"prefix": self._prefix} if self._prefix else {}), **overrides}
-        prefix = str(merged.get("prefix", ""))
-        # it stands between levels that are encoded; some servers give it encoded already
-        separator = quote(unquote(merged.get("namespace-separator", SEPARATOR)), safe="")
-        endpoints = answer.get("endpoints")
+        answer = self._read(shapes.Configuration, self._connection.ask(asked), what)
+        given = {"prefix": self._prefix} if self._prefix else {}
+        merged = {**(answer.defaults or {}), **given, **(answer.overrides or {})}
+        prefix, separator = merged.get("prefix", ""), merged.get("namespace-separator", SEPARATOR)
+        parts = prefix.split("/") if isinstance(prefix, str) else ["."]
+        if {".", ".."} & set(parts) or not isinstance(separator, str) or not separator:
+            raise BadGateway(f"Could not {what}: its prefix or its namespace-separator cannot stand in a path")
         return Config(
-            prefix="".join("/" + quote(part, safe="") for part in prefix.split("/") if part),
-            separator=separator,
-            endpoints=None if endpoints is None else frozenset(endpoints),
+            prefix="".join("/" + quote(part, safe="") for part in parts if part),
+            # it stands between levels that are encoded; some servers give it encoded already
+            separator=quote(unquote(separator), safe=""),
+            endpoints=None if answer.endpoints is None else frozenset(answer.endpoints),
         )
+
+    def _read(self, shape: type[shapes.ShapeT], answer: Json, what: str) -> shapes.ShapeT:
+        try:
+            return shapes.read(shape, answer)
+        except Unreadable as error:
+            raise BadGateway(f"Could not {what}: the answer of {self._connection.uri} {error}") from None
 
     def _list(
         self, path: str, what: str, page: str | None, size: int | None, query: Mapping[str, str] | None = None
@@ -182,8 +199,8 @@ class IrcServer:
 
 
 def _segment(name: str) -> str:
-    if name in ("", ".", ".."):
-        raise InvalidInput(f"A name cannot be {name!r}")
+    if not name or {".", ".."} & set(re.split(r"[/\\]", name)):
+        raise InvalidInput(f"A name cannot be {name!r}, because a server could take it for a path")
     return quote(name, safe="")
 
 

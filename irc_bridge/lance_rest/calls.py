@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from irc_bridge import names, wire
+from irc_bridge import bodies, names, wire
 from irc_bridge.catalog.cache import AnswerCache
 from irc_bridge.catalog.models import Levels, PageRequest
 from irc_bridge.errors import InvalidInput, Unsupported
@@ -19,6 +19,7 @@ RequestT = TypeVar("RequestT", bound=Request)
 @dataclass
 class Call(wire.Call):
     answers: AnswerCache
+    max_body_bytes: int
 
     @property
     def delimiter(self) -> str:
@@ -36,7 +37,7 @@ class Call(wire.Call):
 
     def read(self, model: type[RequestT]) -> RequestT:
         """Clients send nothing, or null, where they have nothing to say."""
-        request = wire.read(b"{}" if self.body in (b"", b"null") else self.body, model)
+        request = bodies.read(b"{}" if self.body in (b"", b"null") else self.body, model)
         if request.id is not None and request.id != self.id:
             raise InvalidInput(f"id: the body names {list(request.id)}, the path {list(self.id)}")
         require_main(request.branch)

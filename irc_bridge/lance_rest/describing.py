@@ -71,7 +71,7 @@ def _latest(call: Call, wanted: Wanted) -> bytes:
     catalog, known = call.catalog, call.answers.get(wanted)
     if known is not None and catalog.probes_inline and catalog.is_current(known.token):
         return known.body
-    info = catalog.load_table(wanted.table, History.REFS, known.token if known else None)
+    info = catalog.load_table(wanted.table, History.HEADS, known.token if known else None)
     if isinstance(info, Unchanged):
         assert known is not None
         body = known.body
@@ -87,7 +87,7 @@ def _then(call: Call, request: DescribeTableRequest) -> TableInfo:
     if request.tag is not None:
         if version is not None:
             raise InvalidInput("version and tag cannot stand together: name one of them")
-        now = call.catalog.load_table(call.table, History.REFS)
+        now = call.catalog.load_table(call.table, History.HEADS)
         assert isinstance(now, TableInfo)
         version = version_of_tag(call.table, now, request.tag)
     assert version is not None

@@ -30,6 +30,10 @@ class Endpoint:
     changes: bool = False
     takes_data: bool = False
     """Whether its body is a stream of rows."""
+    threads: int = 0
+    """How many calls of it run at the same time, in threads of their own, when they are `slow`. More of them wait,
+    and no other request does."""
+    slow: Callable[[Call], bool] = lambda _: True
     at_once: Callable[[Call], bool] = lambda _: False
     """Whether a call of it takes less time than handing it to a thread."""
 
@@ -63,14 +67,18 @@ ENDPOINTS = (
     _list("ListTables", NAMESPACE + "/table/list", tables.list_tables),
     _list("ListAllTables", TABLES, tables.list_all_tables),
     _change("DeclareTable", TABLE + "/declare", tables.declare_table),
-    Endpoint("CreateTable", "POST", TABLE + "/create", data.create_table, changes=True, takes_data=True),
+    Endpoint(
+        "CreateTable", "POST", TABLE + "/create", data.create_table, changes=True, takes_data=True, threads=4
+    ),
     _change("RegisterTable", TABLE + "/register", tables.register_table),
     _read("DescribeTable", TABLE + "/describe", describing.describe_table),
     _read("TableExists", TABLE + "/exists", describing.table_exists),
     _change("DropTable", TABLE + "/drop", tables.drop_table),
     _change("DeregisterTable", TABLE + "/deregister", tables.deregister_table),
     _change("RenameTable", TABLE + "/rename", tables.rename_table),
-    _read("CountTableRows", TABLE + "/count_rows", data.count_table_rows),
+    Endpoint(
+        "CountTableRows", "POST", TABLE + "/count_rows", data.count_table_rows, threads=4, slow=data.has_predicate
+    ),
     _read("GetTableStats", TABLE + "/stats", data.get_table_stats),
     _change("UpdateTableSchemaMetadata", TABLE + "/schema_metadata/update", data.update_table_schema_metadata),
     _read("ListTableVersions", VERSIONS + "/list", versions.list_table_versions),

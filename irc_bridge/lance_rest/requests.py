@@ -1,12 +1,32 @@
-"""Request bodies. Fields that nobody here reads, such as context and identity, are let pass."""
+"""Request bodies. Fields that nobody here reads, such as context and identity, are let pass. Reading a list
+stops at its first error: pydantic keeps all of them, and a megabyte of wrong values would make a gigabyte."""
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+)
 
 from irc_bridge.catalog.models import NamingScheme
 
-Levels = tuple[StrictStr, ...]
+_MOST_LEVELS = 1000
+
+
+def _few(value: object) -> object:
+    if isinstance(value, list) and len(value) > _MOST_LEVELS:
+        raise ValueError(f"a name may have at most {_MOST_LEVELS} levels")
+    return value
+
+
+Levels = Annotated[tuple[StrictStr, ...], BeforeValidator(_few)]
 Number = Annotated[StrictInt, Field(ge=0, lt=2**63)]
 Properties = dict[StrictStr, StrictStr]
 
@@ -80,7 +100,7 @@ class CreateTableVersionEntry(CreateTableVersionRequest):
 class BatchCreateTableVersionsRequest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    entries: tuple[CreateTableVersionEntry, ...]
+    entries: Annotated[tuple[CreateTableVersionEntry, ...], FailFast()]
 
 
 class DescribeTableVersionRequest(Request):
@@ -95,7 +115,7 @@ class Range(BaseModel):
 
 
 class BatchDeleteTableVersionsRequest(Request):
-    ranges: tuple[Range, ...]
+    ranges: Annotated[tuple[Range, ...], FailFast()]
     ignore_missing: StrictBool = True
 
 

@@ -96,7 +96,7 @@ def _removed(call: Call, remove: Callable[[Levels], None]) -> Response:
     info: object = None
     # a table that is broken or half gone can go all the same
     with suppress(BrokenTable, TableNotFound):
-        info = call.catalog.load_table(call.table, History.REFS)
+        info = call.catalog.load_table(call.table, History.HEADS)
     remove(call.table)
     if not isinstance(info, TableInfo):
         return replies.ok({"id": list(call.table)})

@@ -68,7 +68,7 @@ def version_of_tag(table: Levels, info: TableInfo, tag: str) -> int:
 
 
 def _table(call: Call) -> TableInfo:
-    info = call.catalog.load_table(call.table, History.REFS)
+    info = call.catalog.load_table(call.table, History.HEADS)
     assert isinstance(info, TableInfo)
     return info
 

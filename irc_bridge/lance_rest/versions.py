@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from irc_bridge import names, wire
+from irc_bridge import bodies, names
 from irc_bridge.catalog.models import Levels, NewVersion, VersionRange, VersionRecord
 from irc_bridge.catalog.ports import CanKeepVersions
 from irc_bridge.lance_rest import replies
@@ -43,7 +43,7 @@ def is_made_at_once(call: Call) -> bool:
 
 
 def batch_create_table_versions(call: Call) -> Response:
-    request = wire.read(call.body, BatchCreateTableVersionsRequest)
+    request = bodies.read(call.body, BatchCreateTableVersionsRequest)
     for entry in request.entries:
         require_main(entry.branch)
     made = call.able(CanKeepVersions).create_table_versions([_new(each.id, each) for each in request.entries])

@@ -5,25 +5,26 @@ from contextlib import contextmanager
 from typing import Any
 
 from irc_bridge.catalog.models import Lengths, TableStats
-from irc_bridge.errors import BrokenTable, InvalidInput, TableVersionNotFound
-from irc_bridge.lance_store.failures import Missing, first_line, lance_errors
+from irc_bridge.errors import TableVersionNotFound
+from irc_bridge.lance_store.counting_pool import COUNTING
+from irc_bridge.lance_store.failures import Missing, lance_errors
+from irc_bridge.lance_store.predicates import require_cheap
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
 SMALL = 100_000
 """Rows below which LanceDB, too, calls a fragment small."""
-_REFUSED = "Invalid user input: "
 
 
 def count_rows(storage: Storage, tables: LanceTables, path: str, version: int, predicate: str | None) -> int:
-    try:
-        with _gone_meanwhile(storage, path, version):
-            return int(tables.open(path, version).count_rows(predicate))
-    except BrokenTable as error:
-        why = first_line(error.__cause__ or error)
-        if predicate is None or not why.startswith(_REFUSED):
-            raise
-        raise InvalidInput(f"predicate: {why.removeprefix(_REFUSED)}") from error
+    """With a predicate in another process, which a bad one may end."""
+    with _gone_meanwhile(storage, path, version):
+        if predicate is None:
+            return int(tables.open(path, version).count_rows())
+        require_cheap(predicate)
+        tables.require_own_files(path, version)
+        uri, location = storage.lance_uri(path), storage.location(path)
+        return COUNTING.count(uri, storage.options, location, version, predicate)
 
 
 def table_stats(storage: Storage, tables: LanceTables, path: str, version: int) -> TableStats:

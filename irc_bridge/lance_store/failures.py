@@ -3,21 +3,30 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from irc_bridge.errors import BridgeError, BrokenTable, Internal, PermissionDenied, ServiceUnavailable
+from irc_bridge.errors import (
+    BridgeError,
+    BrokenTable,
+    ConcurrentModification,
+    Internal,
+    NotFound,
+    PermissionDenied,
+    ServiceUnavailable,
+)
 
-_MISSING = ("was not found", "not found:")
+_MISSING = ("was not found", "not found:", "no such file or directory")
 _CONFLICT = ("too many concurrent writers", "commit conflict", "incompatible transaction", "conflicting")
 _UNREACHABLE = ("http error:", "status code: 5")
 _DISK = ("no space left on device", "disk quota exceeded", "file too large", "input/output error")
 _DENIED = ("permission denied", "accessdenied", "access denied", "forbidden")
 
 
-class Missing(Exception):
-    """Lance found no table, or no such version of it."""
+class Missing(NotFound):
+    """Lance found no table, or no such version of it. The caller knows which, and says so in better words."""
 
 
-class Lost(Exception):
-    """Another commit came first; what was read is stale."""
+class Lost(ConcurrentModification):
+    """Another commit came first; what was read is stale. The caller decides again; a client that hears of it all
+    the same is told to do so."""
 
 
 def is_panic(error: BaseException) -> bool:
@@ -28,7 +37,7 @@ def is_panic(error: BaseException) -> bool:
 def lance_errors(location: str) -> Iterator[None]:
     try:
         yield
-    except (BridgeError, Missing, Lost):
+    except BridgeError:
         raise
     except BaseException as error:
         if not isinstance(error, Exception) and not is_panic(error):
@@ -47,7 +56,7 @@ def _translated(location: str, error: BaseException) -> Exception:
     if any(word in text for word in _DISK):
         return Internal(f"Could not read or write the Lance table at {location}: {first_line(error)}")
     if any(word in text for word in _CONFLICT):
-        return Lost(str(error))
+        return Lost(f"Others changed the Lance table at {location} meanwhile: try again")
     if any(word in text for word in _MISSING):
         return Missing(str(error))
     return broken(location, first_line(error))

@@ -19,6 +19,10 @@ class FirstFile:
     def is_there(self) -> bool:
         return self.storage.read(self.path) == self.content
 
+    def is_whole(self) -> bool:
+        """Whether it is there with all files that it names: a drop takes those too that were there before it."""
+        return self.is_there()
+
     def remove(self) -> None:
         if self.is_there():
             self.storage.delete(self.path)

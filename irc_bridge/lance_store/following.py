@@ -33,7 +33,7 @@ def hinted(storage: Storage, folder: str) -> int:
     """0 where there is no hint."""
     try:
         version = json.loads(storage.read(f"{folder}/{_HINT}") or b"{}")["version"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return 0
     return version if isinstance(version, int) else 0
 

@@ -18,6 +18,15 @@ class Newest:
     manifest: FileEntry
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaStarts:
+    """The first manifests in a folder that have a schema, in rising order of their versions."""
+
+    firsts: tuple[tuple[FileEntry, Schema], ...]
+    through: int
+    """Every version up to this one was looked at; 0 where only the oldest version was."""
+
+
 @dataclass(slots=True)
 class Known:
     """What is known of the table in one folder."""
@@ -26,6 +35,7 @@ class Known:
     versions: dict[FileEntry, TableVersion] = field(default_factory=dict)
     schema: Schema = ()
     """The one seen last, to be shared by versions that have the same."""
+    starts: SchemaStarts | None = None
     size: int = 0
 
 
@@ -60,6 +70,15 @@ class HistoryCache:
     def saw(self, path: str, newest: Newest) -> None:
         with self._lock:
             self._table(path).newest = newest
+
+    def starts(self, path: str) -> SchemaStarts | None:
+        with self._lock:
+            known = self._tables.get(path)
+            return known.starts if known else None
+
+    def keep_starts(self, path: str, starts: SchemaStarts) -> None:
+        with self._lock:
+            self._table(path).starts = starts
 
     def put(self, path: str, versions: dict[FileEntry, TableVersion], keep_others: bool) -> None:
         with self._lock:

@@ -1,22 +1,26 @@
 import errno
 import os
 import shutil
+import stat as modes
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from uuid import uuid4
 
-from irc_bridge.errors import Internal, PermissionDenied
+from irc_bridge.errors import Internal, InvalidInput, PermissionDenied
 from irc_bridge.lance_store.local_trees import STAGED, copy_files, files_below, make_folder_of
-from irc_bridge.lance_store.locations import file_uri, local_path, scheme_of
+from irc_bridge.lance_store.locations import AllowedLocations, file_uri, local_path, scheme_of
 from irc_bridge.lance_store.mirrored import LISTS
 from irc_bridge.lance_store.storage import FileAttributes, FileEntry, T
 
 TRASH = ".irc-bridge-dropped"
 _ABANDONED_S = 60
+_LONGEST_PATH = 4095
 _SETTLED_NS = 50_000_000
 """A folder changed within this time may change again without a new time stamp."""
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+"""What the operating system says of a file that is not there, or cannot be."""
 
 _Identity = tuple[int, int, int] | None
 
@@ -24,10 +28,14 @@ _Identity = tuple[int, int, int] | None
 class LocalStorage:
     local = True
 
-    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, root: str, options: Mapping[str, str], allowed_locations: Sequence[str] | None = ()
+    ) -> None:
         self._root = root.rstrip("/") or "/"
         self._prefix = self._root.rstrip("/") + "/"
+        self._allowed = AllowedLocations(None if allowed_locations is None else [self._root, *allowed_locations])
         self.options: Mapping[str, str] = dict(options)
+        self.longest_path = _LONGEST_PATH - len(os.fsencode(self._prefix))
 
     def location(self, path: str = "") -> str:
         return file_uri(self._absolute(path))
@@ -48,14 +56,18 @@ class LocalStorage:
 
     def names(self, path: str) -> list[str]:
         absolute = self._absolute(path)
-        with _errors("list", absolute), _nothing_if_absent():
-            return [name for name in os.listdir(absolute) if not name.startswith(STAGED)]
+        with _errors("list", absolute), _nothing_if_absent(), os.scandir(absolute) as entries:
+            # the first question is answered without a look at the file
+            found = [
+                entry.name for entry in entries if entry.is_file(follow_symlinks=False) or _leads_to_any(entry)
+            ]
+            return [name for name in found if not name.startswith(STAGED)]
         return []
 
     def holds(self, path: str, wanted: Callable[[str], object]) -> bool:
         absolute = self._absolute(path)
         with _errors("list", absolute), _nothing_if_absent(), os.scandir(absolute) as entries:
-            return any(wanted(entry.name) for entry in entries)
+            return any(wanted(entry.name) and _leads_to_any(entry) for entry in entries)
         return False
 
     def files(self, path: str) -> list[FileEntry]:
@@ -70,9 +82,12 @@ class LocalStorage:
         with _errors("look at", absolute):
             try:
                 stat = os.stat(absolute)
-            except (FileNotFoundError, NotADirectoryError):
-                return None
-            return stat.st_ino, stat.st_size, stat.st_mtime_ns
+            except OSError as error:
+                if error.errno in _ABSENT:
+                    return None
+                raise
+            is_content = modes.S_ISREG(stat.st_mode) or modes.S_ISDIR(stat.st_mode)
+            return (stat.st_ino, stat.st_size, stat.st_mtime_ns) if is_content else None
 
     def modified_ms(self, path: str) -> int | None:
         absolute = self._absolute(path)
@@ -91,14 +106,27 @@ class LocalStorage:
                 found.append(FileAttributes(name, stat.st_size, e_tag, stat.st_mtime_ns // 1_000_000))
         return found
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, largest: int | None = None) -> bytes | None:
         absolute = self._absolute(path)
-        with _errors("read", absolute), _nothing_if_absent(), open(absolute, "rb", buffering=0) as file:
-            return file.readall()
+        with _errors("read", absolute), _nothing_if_absent():
+            return _content_of(absolute, largest)
         return None
 
+    def require_writable(self, path: str) -> None:
+        absolute, folder = self._absolute(path), self._root
+        for part in absolute[len(self._prefix) :].split("/"):
+            folder = f"{folder.rstrip('/')}/{part}"
+            if os.path.islink(folder) and not self._allowed.covers(absolute):
+                raise InvalidInput(
+                    f"{file_uri(folder)} is a symbolic link that leads out of the root {self.location()}: nothing "
+                    f"is changed there. Name the place that it leads to in allowed_locations"
+                )
+
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(self._absolute(path))
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        absolute = self._absolute(path)
+        absolute = self._writable(path)
         with _errors("write", absolute):
             try:
                 _put(absolute, data, os.link)
@@ -107,19 +135,21 @@ class LocalStorage:
             return True
 
     def promote(self, staged: str, final: str) -> bool:
-        source, absolute = self._absolute(staged), self._absolute(final)
+        source, absolute = self._absolute(staged), self._writable(final)
         with _errors("write", absolute):
-            try:
-                os.link(source, absolute)
-            except (FileExistsError, FileNotFoundError, PermissionError):
-                # it is there already, perhaps our own after a lost answer; its folder is missing; or the staged
-                # file is another user's, who may let us read it but not link it
-                content = Path(source).read_bytes()
-                return self.put_if_absent(final, content) or self.read(final) == content
-            return True
+            if not os.path.islink(source):
+                # it may be there already, perhaps our own after a lost answer; its folder may be missing; or the
+                # staged file is another user's, who may let us read it but not link it
+                with suppress(FileExistsError, FileNotFoundError, PermissionError):
+                    os.link(source, absolute)
+                    return True
+            content = self.read(staged)
+            if content is None:
+                raise Internal(f"{self.location(staged)} is gone")
+            return self.put_if_absent(final, content) or self.read(final) == content
 
     def retire(self, staged: str, note: str) -> None:
-        source, absolute = self._absolute(staged), self._absolute(note)
+        source, absolute = self._writable(staged), self._writable(note)
         with _errors("write", absolute):
             while True:
                 try:
@@ -131,18 +161,23 @@ class LocalStorage:
                     make_folder_of(absolute)
 
     def write(self, path: str, data: bytes) -> None:
-        absolute = self._absolute(path)
+        absolute = self._writable(path)
         with _errors("write", absolute):
             _put(absolute, data, os.replace)
 
-    def delete(self, path: str) -> None:
+    def make_folder(self, path: str) -> None:
         absolute = self._absolute(path)
+        with _errors("write", absolute):
+            os.makedirs(absolute, exist_ok=True)
+
+    def delete(self, path: str) -> None:
+        absolute = self._writable(path)
         with _errors("delete", absolute), _nothing_if_absent():
             os.unlink(absolute)
         self._prune(os.path.dirname(absolute))
 
-    def delete_tree(self, path: str, marker: str | None) -> None:
-        absolute = self._absolute(path)
+    def delete_tree(self, path: str, marker: str | None, before_marker: str | None = None) -> None:
+        absolute = self._writable(path)
         with _errors("delete", absolute):
             if os.path.islink(absolute):
                 os.unlink(absolute)
@@ -167,7 +202,7 @@ class LocalStorage:
     def copy_tree(self, source: str, target: str) -> None:
         absolute = self._absolute(source)
         with _errors("copy", absolute):
-            copy_files(absolute, self._absolute(target))
+            copy_files(absolute, self._writable(target))
 
     def folder_stamp(self, path: str) -> Hashable | None:
         return _settled((_stat(self._absolute(path)),))
@@ -190,6 +225,13 @@ class LocalStorage:
 
     def _absolute(self, path: str) -> str:
         return self._prefix + path if path else self._root
+
+    def _writable(self, path: str) -> str:
+        """The absolute path of a file that is to be changed. Where it is a link, the link itself is changed."""
+        folder = path.rpartition("/")[0]
+        if folder:
+            self.require_writable(folder)
+        return self._absolute(path)
 
     def _prune(self, folder: str) -> None:
         """Empty folders are no tables; they go, up to the root."""
@@ -240,6 +282,36 @@ def _put(absolute: str, data: bytes, finish: Callable[[str, str], None]) -> None
                     os.unlink(staged)
 
 
+def _content_of(absolute: str, largest: int | None) -> bytes | None:
+    """None for what is no file. A pipe that nobody writes to would be waited for."""
+    try:
+        descriptor = os.open(absolute, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.ENODEV):
+            return None
+        raise
+    try:
+        stat = os.fstat(descriptor)
+        if not modes.S_ISREG(stat.st_mode):
+            return None
+        if largest is not None and stat.st_size > largest:
+            raise InvalidInput(f"{file_uri(absolute)} is too large: {stat.st_size} bytes, not {largest}")
+        content = os.read(descriptor, stat.st_size + 1)
+        while len(content) < stat.st_size and (more := os.read(descriptor, stat.st_size)):
+            content += more
+        return content
+    finally:
+        os.close(descriptor)
+
+
+def _leads_to_any(entry: "os.DirEntry[str]") -> bool:
+    """Whether it is a file or a folder, or a link to one: no pipe, socket or device, and no link to nothing."""
+    try:
+        return entry.is_file() or entry.is_dir()
+    except OSError:  # a link that leads to itself, or to where this process may not look
+        return False
+
+
 def _stat(absolute: str) -> _Identity:
     try:
         stat = os.stat(absolute)
@@ -269,8 +341,14 @@ def _remove_tree(folder: str) -> None:
                 raise
 
 
-def _nothing_if_absent() -> suppress:
-    return suppress(FileNotFoundError, NotADirectoryError)
+class _nothing_if_absent:
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        return isinstance(error, OSError) and error.errno in _ABSENT
 
 
 class _errors:

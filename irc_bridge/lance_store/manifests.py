@@ -2,11 +2,13 @@
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from uuid import uuid4
 
 from irc_bridge.catalog.models import NamingScheme
+from irc_bridge.lance_store.protobuf import block, entries_of, fields_of, number_in, tagged, text_of
 
 VERSIONS = "_versions"
 DATA = "data"
@@ -19,11 +21,11 @@ _V2_LENGTH = len(_DETACHED_NAME)
 _STAGED = re.compile(r"(\d{1,20}\.manifest)-[0-9a-fA-F-]{32,36}")
 _FRAGMENT, _VERSION, _TIMESTAMP, _TABLE_METADATA, _BRANCH = 2, 3, 7, 19, 20
 _FILE, _PATH, _BASE = 2, 1, 7
-"""The numbers of the fields in Lance's table.proto: of a manifest; of a fragment and its data files."""
+_SCHEMA_FIELD, _FIELD_ID, _PARENT_ID = 1, 3, 4
+"""The numbers of the fields in Lance's protobuf files: of a manifest; of a fragment and its data files; of a
+manifest's schema and of a field in it."""
 _FOOTER_LENGTH = 16
 _MAGIC = b"LANC"
-_NUMBER, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
-"""The wire types of protobuf."""
 
 
 def version_of(name: str) -> int | None:
@@ -89,8 +91,8 @@ class Head:
 def head_of(manifest: bytes) -> Head:
     """ValueError says why the bytes are no manifest."""
     version, timestamp, branch, fragment = 0, b"", None, b""
-    start, end = _message_of(manifest)
-    for number, value in _fields(manifest, start, end, last_of=_FRAGMENT):
+    start, end = message_of(manifest)
+    for number, value in fields_of(manifest, start, end, last_of=_FRAGMENT):
         if number == _VERSION and isinstance(value, int):
             version = value
         elif number == _TIMESTAMP and isinstance(value, bytes):
@@ -99,7 +101,7 @@ def head_of(manifest: bytes) -> Head:
             branch = value.decode() or None
         elif number == _FRAGMENT and isinstance(value, bytes):
             fragment = value
-    parts = dict(_fields(timestamp, 0, len(timestamp)))
+    parts = dict(fields_of(timestamp))
     seconds, nanos = parts.get(1, 0), parts.get(2, 0)
     if not version or not isinstance(seconds, int) or not isinstance(nanos, int):
         raise ValueError("it names no version")
@@ -107,47 +109,73 @@ def head_of(manifest: bytes) -> Head:
 
 
 def _data_file(fragment: bytes) -> str | None:
-    for number, value in _fields(fragment, 0, len(fragment)):
+    for number, value in fields_of(fragment):
         if number == _FILE and isinstance(value, bytes):
-            file = dict(_fields(value, 0, len(value)))
+            file = dict(fields_of(value))
             if _BASE not in file:
-                return f"{DATA}/{_text(file.get(_PATH))}"
+                return f"{DATA}/{text_of(file.get(_PATH))}"
     return None
 
 
 def table_metadata_of(manifest: bytes) -> dict[str, str]:
     """ValueError says why the bytes are no manifest."""
     entries = (
-        dict(_fields(value, 0, len(value)))
-        for number, value in _fields(manifest, *_message_of(manifest))
+        dict(fields_of(value))
+        for number, value in fields_of(manifest, *message_of(manifest))
         if number == _TABLE_METADATA and isinstance(value, bytes)
     )
-    return {_text(entry.get(1)): _text(entry.get(2)) for entry in entries}
+    return {text_of(entry.get(1)): text_of(entry.get(2)) for entry in entries}
 
 
 def with_metadata(manifest: bytes, metadata: Mapping[str, str]) -> bytes:
     """The manifest file with entries added to its table metadata."""
-    entries = (_block(1, key.encode()) + _block(2, value.encode()) for key, value in metadata.items())
-    return _with_more(manifest, b"".join(_block(_TABLE_METADATA, entry) for entry in entries))
+    entries = (block(1, key.encode()) + block(2, value.encode()) for key, value in metadata.items())
+    return _with_more(manifest, b"".join(block(_TABLE_METADATA, entry) for entry in entries))
 
 
 def renumbered(manifest: bytes, version: int) -> bytes:
     """The manifest file as that of another version."""
-    return _with_more(manifest, _varint(_VERSION << 3 | _NUMBER) + _varint(version))
+    return _with_more(manifest, tagged(_VERSION, version))
+
+
+def with_field_ids(manifest: bytes, ids: Sequence[int | None]) -> bytes:
+    """The manifest file of a table without data, with these ids for the fields of its schema, depth first. A field
+    with None gets an id above all others."""
+    start, end = message_of(manifest)
+    schema = [value for number, value, _ in entries_of(manifest, start, end) if number == _SCHEMA_FIELD]
+    new_ids = _complete(ids)
+    old_ids = [number_in(field, _FIELD_ID) for field in schema]
+    by_old = dict(zip(old_ids, new_ids, strict=True))
+    message = bytearray()
+    fields = zip(schema, new_ids, strict=True)
+    for number, _, raw in entries_of(manifest, start, end):
+        if number == _SCHEMA_FIELD:
+            field, new_id = next(fields)
+            parent = by_old.get(number_in(field, _PARENT_ID))
+            # of a number that stands twice in a message the last counts
+            more = tagged(_FIELD_ID, new_id) + (b"" if parent is None else tagged(_PARENT_ID, parent))
+            raw = block(_SCHEMA_FIELD, field + more)
+        message += raw
+    return _with_message(manifest, bytes(message))
+
+
+def _complete(ids: Sequence[int | None]) -> list[int]:
+    free = count(1 + max((known for known in ids if known is not None), default=-1))
+    return [next(free) if known is None else known for known in ids]
 
 
 def _with_more(manifest: bytes, fields: bytes) -> bytes:
     """A protobuf message takes more entries of a map at its end, and of a number the last counts."""
-    start, end = _message_of(manifest)
-    message = manifest[start:end] + fields
+    start, end = message_of(manifest)
+    return _with_message(manifest, manifest[start:end] + fields)
+
+
+def _with_message(manifest: bytes, message: bytes) -> bytes:
+    start, _ = message_of(manifest)
     return manifest[: start - 4] + struct.pack("<I", len(message)) + message + manifest[-_FOOTER_LENGTH:]
 
 
-def _text(value: int | bytes | None) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else ""
-
-
-def _message_of(manifest: bytes) -> tuple[int, int]:
+def message_of(manifest: bytes) -> tuple[int, int]:
     """Where the manifest message begins and ends. The file ends with its length, itself, and a footer that says
     where the length stands."""
     if len(manifest) < _FOOTER_LENGTH + 4 or not manifest.endswith(_MAGIC):
@@ -160,68 +188,3 @@ def _message_of(manifest: bytes) -> tuple[int, int]:
     if end > len(manifest) - _FOOTER_LENGTH:
         raise ValueError("it is cut off")
     return start, end
-
-
-def _fields(data: bytes, position: int, end: int, last_of: int | None = None) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message by their numbers. ValueError when it is none. Of those that follow one
-    another with the number `last_of` only the last: a large table has many thousand fragments."""
-    key_of_last = -1 if last_of is None else last_of << 3 | _BYTES
-    while position < end:
-        if data[position] == key_of_last:
-            position = _last_alike(data, position, end)
-        key, position = _read_varint(data, position, end)
-        kind = key & 7
-        if kind == _NUMBER:
-            value, position = _read_varint(data, position, end)
-            yield key >> 3, value
-            continue
-        if kind == _BYTES:
-            length, position = _read_varint(data, position, end)
-        elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
-            length = 8 if kind == _EIGHT_BYTES else 4
-        else:
-            raise ValueError("its message cannot be read")
-        if position + length > end:
-            raise ValueError("its message cannot be read")
-        yield key >> 3, data[position : position + length]
-        position += length
-
-
-def _last_alike(data: bytes, position: int, end: int) -> int:
-    """Where the last of the fields begins that follow one another with the same key of one byte."""
-    key = data[position]
-    while True:
-        last, position = position, position + 1
-        length = data[position]
-        if length < 128:
-            position += 1 + length
-        else:
-            length, position = _read_varint(data, position, end)
-            position += length
-        if position >= end or data[position] != key:
-            return last
-
-
-def _read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    number = shift = 0
-    while position < end and shift < 64:
-        byte = data[position]
-        position += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, position
-        shift += 7
-    raise ValueError("its message cannot be read")
-
-
-def _block(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 127:
-        encoded.append(number & 127 | 128)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)

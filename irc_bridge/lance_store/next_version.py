@@ -53,7 +53,7 @@ def commit_next(
                 namespace_client_managed_versioning=True,
             )
     except Missing as error:
-        raise Lost(str(error)) from error
+        raise Lost(f"{storage.location(path)} was changed by another writer") from error
     staged = f"{path}/{VERSIONS}/{staging.name}"
     won = staging.version == version and storage.promote(staged, f"{path}/{VERSIONS}/{final}")
     storage.delete(staged)

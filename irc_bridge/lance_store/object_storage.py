@@ -38,8 +38,10 @@ _FOR_GOOD = ("400", "404", "405", "411", "412")
 _FEW = 4
 """So many files are looked at one by one rather than in a list of the folder."""
 _AT_ONCE = 16
+_WRITES = 3
 _ONE_COPY = 5 * 1024**3
 """What S3 copies in one request, in bytes."""
+_LONGEST_KEY = 1023
 _PART = 16 * 1024**2
 """S3 takes 10,000 parts for a file."""
 _OF_RETRIES = {"client_max_retries", "client_retry_timeout", "download_retry_count"}
@@ -51,6 +53,7 @@ class ObjectStorage:
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self._root = root.rstrip("/")
         self.options: Mapping[str, str] = dict(options)
+        self.longest_path = _LONGEST_KEY - len(self._root.partition("://")[2].partition("/")[2].encode())
         self._store = _open(self._root, self.options)
         self._waiting = ThreadPoolExecutor(_AT_ONCE)
 
@@ -95,12 +98,22 @@ class ObjectStorage:
         listed = {_name(each["path"]): each for each in self._listed(path)["objects"]}
         return [_attributes(listed[name]) for name in names if name in listed]
 
-    def read(self, path: str) -> bytes | None:
+    def read(self, path: str, largest: int | None = None) -> bytes | None:
         with self._errors("read", path):
             try:
-                return bytes(self._store.get(path).bytes())
+                found = self._store.get(path)
             except FileNotFoundError:
                 return None
+            if largest is not None and found.meta["size"] > largest:
+                size = found.meta["size"]
+                raise InvalidInput(f"{self.location(path)} is too large: {size} bytes, not {largest}")
+            return bytes(found.bytes())
+
+    def require_writable(self, path: str) -> None:
+        pass
+
+    def is_link(self, path: str) -> bool:
+        return False
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         with self._errors("write", path):
@@ -123,25 +136,35 @@ class ObjectStorage:
 
     def write(self, path: str, data: bytes) -> None:
         with self._errors("write", path):
+            for _ in range(_WRITES - 1):
+                # some stores say so of a write that is not conditional, while another request removes the folder
+                with suppress(AlreadyExistsError):
+                    self._store.put(path, data)
+                    return
             self._store.put(path, data)
+
+    def make_folder(self, path: str) -> None:
+        """An object store has no folders."""
 
     def delete(self, path: str) -> None:
         with self._errors("delete", path):
             self._delete([path])
 
-    def delete_tree(self, path: str, marker: str | None) -> None:
+    def delete_tree(self, path: str, marker: str | None, before_marker: str | None = None) -> None:
         marked = f"{path}/{marker}" if marker is not None else None
+        last = [f"{path}/{each}" for each in (before_marker, marker) if each is not None]
         mark = self.identity(marked) if marked is not None else None
         if marked is not None and mark is None:
             return
         with self._errors("delete", path):
             for paths in self._in_order_of_removal(path):
-                paths = [each for each in paths if each != marked]
+                paths = [each for each in paths if each not in last]
                 if paths and marked is not None and self.identity(marked) != mark:
                     # another process that drops it was faster, and what is there now may be a new table
                     return
                 self._delete(paths)
-            self._delete([marked] if marked is not None else [])
+            for each in last:
+                self._delete([each])
 
     def tree(self, path: str) -> list[FileEntry]:
         with self._errors("list", path):

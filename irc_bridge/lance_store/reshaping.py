@@ -14,6 +14,7 @@ from irc_bridge.catalog.models import Addition, Alteration, FieldPath, SchemaCha
 from irc_bridge.errors import BrokenTable, InvalidInput
 from irc_bridge.lance_store.failures import Missing, first_line, lance_errors
 from irc_bridge.lance_store.manifests import VERSIONS, newest_of, renumbered
+from irc_bridge.lance_store.schemas import require_readable
 
 _DOC = "doc"
 
@@ -64,6 +65,7 @@ def _reshape(dataset: lance.LanceDataset, change: SchemaChange) -> None:
                 dataset.alter_columns(*alterations)
             for each in change.add:
                 dataset.add_columns(_nested(each))
+            require_readable(Path(dataset.uri))
     except (BrokenTable, Missing) as error:
         cause = error.__cause__ or error
         raise InvalidInput(f"Lance cannot change the schema in this way: {first_line(cause)}") from error

@@ -1,12 +1,19 @@
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import lance
 import pyarrow as pa
 
 from irc_bridge.catalog.models import Field, Schema
 
 _NO_METADATA: Mapping[str, str] = MappingProxyType({})
+
+
+def require_readable(table: Path) -> None:
+    """Raises what Lance raises for a schema that it writes and cannot read: one that is nested 64 levels deep."""
+    _ = lance.dataset(table).schema
 
 
 def read_schema(lance_fields: Sequence[Any], arrow: pa.Schema) -> Schema:

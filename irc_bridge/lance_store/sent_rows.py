@@ -16,7 +16,16 @@ from irc_bridge.catalog.models import TableVersion
 from irc_bridge.errors import BrokenTable, InvalidInput, TableAlreadyExists
 from irc_bridge.lance_store.failures import Lost, Missing, first_line, lance_errors
 from irc_bridge.lance_store.first_file import FirstFile
-from irc_bridge.lance_store.manifests import DATA, FIRST, VERSIONS, newest_of, staged_name, with_metadata
+from irc_bridge.lance_store.manifests import (
+    DATA,
+    FIRST,
+    VERSIONS,
+    head_of,
+    newest_of,
+    staged_name,
+    with_metadata,
+)
+from irc_bridge.lance_store.schemas import require_readable
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 
@@ -33,6 +42,9 @@ class FirstWithRows(FirstFile):
         if not won:
             self._discard()
         return won
+
+    def is_whole(self) -> bool:
+        return self.is_there() and all(self.storage.identity(file) is not None for file in self.files)
 
     def remove(self) -> None:
         FirstFile.remove(self)
@@ -51,8 +63,12 @@ class SentRows:
         self._staged: str | None = None
 
     def first(self, metadata: Mapping[str, str]) -> FirstWithRows:
-        """Version 1 of a new table."""
-        manifest = with_metadata(_manifest_after(self._operation), metadata)
+        """Version 1 of a new table. Without it the files of the rows go again."""
+        try:
+            manifest = with_metadata(_manifest_after(self._operation), metadata)
+        except BaseException:
+            self.discard()
+            raise
         return FirstWithRows(self._storage, f"{self._path}/{FIRST}", manifest, self.files)
 
     def stage(self, base: TableVersion | None, metadata: Mapping[str, str]) -> str:
@@ -63,7 +79,7 @@ class SentRows:
         else:
             name = base.manifest.rpartition("/")[2]
             before = self._storage.read(f"{self._path}/{VERSIONS}/{name}")
-            if before is None:
+            if before is None or head_of(before).timestamp_ms != base.timestamp_ms:
                 raise Lost(f"{self._storage.location(self._path)} was changed by another writer")
             content = _manifest_after(self._operation, name, before, base.version)
             staged = staged_name(base.version + 1, like=name)
@@ -78,6 +94,10 @@ class SentRows:
             f"{self._path}/{DATA}/{file.path}" for each in self._operation.fragments for file in each.files
         )
 
+    def are_there(self) -> bool:
+        """A drop takes them with everything else in the folder, also when the table is made anew after it."""
+        return all(self._storage.identity(file) is not None for file in self.files)
+
     def discard(self) -> None:
         self._unstage()
         for file in self.files:
@@ -90,6 +110,7 @@ class SentRows:
 
 def write_rows(storage: Storage, tables: LanceTables, path: str, rows: pa.Table, over: bool) -> SentRows:
     """Into the folder of a table: of a new one, or over the rows of one that there is, in its storage version."""
+    storage.require_writable(f"{path}/{DATA}")
     with _refusals("Lance cannot store these rows", storage.location(path)):
         version = tables.open(path).data_storage_version if over else "stable"
         transaction: Any = write_fragments(
@@ -115,7 +136,7 @@ def _refusals(what: str, location: str) -> Iterator[None]:
             raise TableAlreadyExists(f"Somebody else made a table at {location} meanwhile") from error
         raise InvalidInput(f"{what}: {why}") from error
     except Missing as error:
-        raise Lost(str(error)) from error
+        raise Lost(f"The folder {location} was removed while rows were written into it: try again") from error
 
 
 def _manifest_after(operation: Any, name: str = "", before: bytes = b"", version: int = 0) -> bytes:
@@ -127,6 +148,7 @@ def _manifest_after(operation: Any, name: str = "", before: bytes = b"", version
             (versions / name).write_bytes(before)
         with _refusals("Lance cannot make a version of these rows", folder):
             lance.LanceDataset.commit(table, operation, read_version=version or None)
+            require_readable(table)
         newest = newest_of([each.name for each in versions.iterdir()])
         assert newest is not None
         return (versions / newest).read_bytes()

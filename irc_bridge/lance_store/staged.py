@@ -17,7 +17,10 @@ from irc_bridge.lance_store.storage import FileAttributes, FileEntry, Storage
 
 MADE = "_irc_bridge"
 """The folder of a table in which a file for each of the last versions has the name of what became it."""
+_NOT_FOR_STAGED = {MADE, "_iceberg", "_transactions", "_deletions", "_indices", "_refs", "data", "tree"}
 _DAY_MS = 24 * 60 * 60 * 1000
+_LARGEST = 512 * 1024 * 1024
+"""The bytes of a manifest. One of a million fragments has a quarter of them."""
 _LOOKED_AT = 8
 _NOTES_SWEPT = 64
 _SWEEPS = 16
@@ -43,6 +46,10 @@ def staged_path(storage: Storage, table: str, asked: str) -> str:
         path = storage.path_of(f"{scheme}://{rest.partition('/')[0]}/{encoded(asked.lstrip('/'))}")
     if path is None or not path.startswith(f"{table}/") or {"", ".", ".."} & set(path.split("/")):
         raise InvalidInput(f"The staged manifest {asked} does not lie inside the table {storage.location(table)}")
+    if _NOT_FOR_STAGED & set(path.removeprefix(f"{table}/").split("/")[:-1]):
+        raise InvalidInput(
+            f"The staged manifest {asked} lies among other files of the table: stage it in {VERSIONS}"
+        )
     if version_of(path.rpartition("/")[2]) is not None:
         raise InvalidInput(f"The staged manifest {asked} has the name of a version, not of a staged manifest")
     return path
@@ -50,7 +57,7 @@ def staged_path(storage: Storage, table: str, asked: str) -> str:
 
 def read_staged(storage: Storage, path: str, version: int) -> Staged | None:
     """The staged manifest of that version, None when there is no file."""
-    content = storage.read(path)
+    content = storage.read(path, largest=_LARGEST)
     if content is None:
         return None
     try:

@@ -27,6 +27,8 @@ class Storage(Protocol):
     """True when a probe never waits for a network."""
     options: Mapping[str, str]
     """Lance's storage options."""
+    longest_path: int
+    """The bytes that a path in the root may have."""
 
     def location(self, path: str = "") -> str:
         """The URI that clients are given."""
@@ -56,7 +58,15 @@ class Storage(Protocol):
     def attributes(self, path: str, names: Sequence[str]) -> list[FileAttributes]:
         """Those of files in a folder, in the order of `names`, without those that do not exist."""
 
-    def read(self, path: str) -> bytes | None: ...
+    def read(self, path: str, largest: int | None = None) -> bytes | None:
+        """InvalidInput for a file with more bytes than the largest may have."""
+
+    def require_writable(self, path: str) -> None:
+        """InvalidInput for a folder behind a link that leads out of the root to where no tables may lie. Whatever
+        changes a file asks this first; ask it before Lance itself writes."""
+
+    def is_link(self, path: str) -> bool:
+        """Whether the folder is a link to another place."""
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """False when there is one already. Readers see all of the file or none."""
@@ -71,18 +81,22 @@ class Storage(Protocol):
     def write(self, path: str, data: bytes) -> None:
         """Replaces the file at once: readers see the old or the new."""
 
+    def make_folder(self, path: str) -> None:
+        """Makes a folder where files need one. An object store has none to make."""
+
     def delete(self, path: str) -> None: ...
 
-    def delete_tree(self, path: str, marker: str | None) -> None:
-        """The folder with everything in it, provided that it holds the file `marker`, which goes last. Who dies on
-        the way leaves a table whose latest version is whole, or none."""
+    def delete_tree(self, path: str, marker: str | None, before_marker: str | None = None) -> None:
+        """The folder with everything in it, provided that it holds the file `marker`, which goes last, right after
+        the file `before_marker`. Who dies on the way leaves a table whose latest version is whole, or none."""
 
     def tree(self, path: str) -> list[FileEntry]:
         """All files below a folder, in no order, with names relative to it; without what is being written."""
 
     def copy_tree(self, source: str, target: str) -> None:
         """Gives the folder `target` the files of `tree(source)`, without a Parquet copy, as paths in that are
-        absolute. Can be repeated after a crash: files that the target has already are left, whatever they hold."""
+        absolute. Can be repeated after a crash: files that the target has already are left, whatever they hold.
+        InvalidInput for a folder with links, which may lead anywhere."""
 
     def folder_stamp(self, path: str) -> Hashable | None:
         """Changes when something in the folder is added, removed or replaced; None while a change that happens
@@ -102,12 +116,13 @@ class Storage(Protocol):
         """Raises when the root cannot be listed."""
 
 
-def open_storage(root: str, options: Mapping[str, str]) -> Storage:
+def open_storage(root: str, options: Mapping[str, str], allowed_locations: Sequence[str] | None = ()) -> Storage:
+    """Links may lead out of the root to the allowed locations: anywhere with None."""
     from irc_bridge.lance_store.local_storage import LocalStorage
 
     scheme = scheme_of(root)
     if scheme == LOCAL:
-        return LocalStorage(local_path(root), options)
+        return LocalStorage(local_path(root), options, allowed_locations)
     if scheme not in REMOTE:
         raise InvalidInput(f"Unknown kind of root: {root}. Use a path, file://..., s3://..., gs://... or az://...")
     from irc_bridge.lance_store.object_storage import ObjectStorage

@@ -1,6 +1,6 @@
 """Lance tables in the folders of one storage. No dataset stays open."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,12 +9,14 @@ from typing import Any, Literal
 import lance
 import pyarrow as pa
 
-from irc_bridge.catalog.models import History, TableVersion
+from irc_bridge.catalog.models import History, Schema, TableVersion
 from irc_bridge.errors import BrokenTable, InvalidInput
 from irc_bridge.lance_store.failures import Lost, Missing, broken, first_line, lance_errors
 from irc_bridge.lance_store.first_file import FirstFile
 from irc_bridge.lance_store.following import followed
-from irc_bridge.lance_store.history import HistoryCache, Newest
+from irc_bridge.lance_store.history import HistoryCache, Newest, SchemaStarts
+from irc_bridge.lance_store.locations import AllowedLocations
+from irc_bridge.lance_store.manifest_paths import require_inside
 from irc_bridge.lance_store.manifests import (
     FIRST,
     VERSIONS,
@@ -24,11 +26,12 @@ from irc_bridge.lance_store.manifests import (
     newest_of,
     staged_name,
     version_of,
+    with_field_ids,
     with_metadata,
 )
 from irc_bridge.lance_store.mirrored import ManifestLists
 from irc_bridge.lance_store.reshaping import Reshape, next_manifest
-from irc_bridge.lance_store.schemas import read_schema
+from irc_bridge.lance_store.schemas import read_schema, require_readable
 from irc_bridge.lance_store.storage import FileEntry, Storage
 from irc_bridge.lance_store.tags import read_tags, tag_errors
 
@@ -48,11 +51,18 @@ class Content:
     schema_metadata: Mapping[str, str]
     mirrored: Mapping[int, str] = field(default_factory=dict)
     """The URIs of manifest lists. `read` looks for them, `read_version` does not."""
+    schema_starts: tuple[tuple[int, Schema], ...] = ()
+    """As in TableInfo."""
+    empty_list: str | None = None
+    """As in TableInfo."""
 
 
 class LanceTables:
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, allowed_locations: Sequence[str] | None = ()) -> None:
+        """Manifests may name files in their table's folder and in the allowed locations; anywhere with None."""
         self._storage = storage
+        self.allowed_locations = tuple(allowed_locations or ())
+        self.allowed = AllowedLocations(allowed_locations)
         self._cache = HistoryCache()
         self._session = lance.Session(  # type: ignore[attr-defined]
             index_cache_size_bytes=0, metadata_cache_size_bytes=_METADATA_CACHE_BYTES
@@ -119,9 +129,13 @@ class LanceTables:
         schema: pa.Schema,
         metadata: Mapping[str, str],
         data_storage_version: StorageVersion = "stable",
+        field_ids: Sequence[int | None] = (),
     ) -> FirstFile:
         """Version 1 of an empty table, properties included: one file makes the table."""
-        manifest = with_metadata(first_manifest(schema, data_storage_version), metadata)
+        manifest = first_manifest(schema, data_storage_version)
+        if field_ids:
+            manifest = with_field_ids(manifest, field_ids)
+        manifest = with_metadata(manifest, metadata)
         return FirstFile(self._storage, f"{path}/{FIRST}", manifest)
 
     def stage_next(self, path: str, base: TableVersion, wanted: Reshape) -> str | None:
@@ -140,7 +154,16 @@ class LanceTables:
         self._storage.write(staged, content)
         return staged
 
+    def require_own_files(self, path: str, version: int) -> None:
+        """InvalidInput for a version that names files outside of its table and of the allowed locations."""
+        entry = self.manifest(path, version)
+        content = self._storage.read(f"{path}/{VERSIONS}/{entry.name}") if entry else None
+        if content is not None:
+            location = self._storage.location(path)
+            require_inside(content, location, self.allowed, f"Version {version} of the table at {location}")
+
     def set_tag(self, path: str, name: str, version: int) -> None:
+        self._storage.require_writable(path)
         with tag_errors(self._storage.location(path)):
             tags = self.open(path).tags
             if name not in read_tags(self._storage, path):
@@ -150,6 +173,7 @@ class LanceTables:
 
     def remove_tag(self, path: str, name: str) -> None:
         """A tag that is not there is no error."""
+        self._storage.require_writable(path)
         if name in read_tags(self._storage, path):
             with tag_errors(self._storage.location(path)):
                 self.open(path).tags.delete(name)
@@ -186,16 +210,14 @@ class LanceTables:
         def counts(number: int) -> bool:
             return number < dataset.version and (only is None or number in only)
 
-        opened: dict[FileEntry, TableVersion] = {}
         entries = self._manifests(path) if history is History.ALL else self._named(path, newest, tags.values())
-        for entry in [*(each for each in entries if counts(_number(each.name))), newest]:
-            version = self._version(path, entry, dataset)
-            if version is not None:
-                opened[entry] = version
-        if history is History.REFS and not lists.of([opened[newest]]):
+        counted = [*(each for each in entries if counts(_number(each.name))), newest]
+        opened = self._opened(path, counted, dataset)
+        if history is not History.ALL and not lists.of([opened[newest]]):
             mirrored = self._named(path, newest, filter(counts, lists.numbers()))
             opened |= self._first_mirrored(path, mirrored, dataset, lists, opened)
-        self._cache.put(path, opened, keep_others=history is History.REFS)
+        self._cache.put(path, opened, keep_others=history is not History.ALL)
+        starts = self._schema_starts(path, opened, history, dataset, only)
         versions = tuple(sorted(opened.values(), key=lambda version: version.version))
         present = {version.version for version in versions}
         return Content(
@@ -204,7 +226,63 @@ class LanceTables:
             dict(dataset.metadata),
             dict(dataset.schema_metadata),
             lists.of(versions),
+            starts,
+            lists.empty,
         )
+
+    def _schema_starts(
+        self,
+        path: str,
+        opened: Mapping[FileEntry, TableVersion],
+        history: History,
+        latest: lance.LanceDataset,
+        only: Collection[int] | None,
+    ) -> tuple[tuple[int, Schema], ...]:
+        """`opened` are the versions that are asked for. Where they are not all there are, the starts of an earlier
+        look are used while their manifests are there: versions before them may go, and none can come."""
+        if history is History.HEADS:
+            return ()
+        if history is History.ALL:
+            starts = SchemaStarts(_firsts(opened), latest.version)
+        else:
+            starts = self._starts_of(path, list(opened.values()), latest, only)
+        self._cache.keep_starts(path, starts)
+        return tuple((_number(entry.name), schema) for entry, schema in starts.firsts)
+
+    def _starts_of(
+        self, path: str, versions: Sequence[TableVersion], latest: lance.LanceDataset, only: Collection[int] | None
+    ) -> SchemaStarts:
+        known = self._cache.starts(path)
+        if known is None or not self._are_there(path, known, only):
+            known = None
+        elif _covers(known, versions):
+            return known
+        entries = [entry for entry in self._manifests(path) if only is None or _number(entry.name) in only]
+        entries = sorted((each for each in entries if _number(each.name) <= latest.version), key=_version_of_entry)
+        if known is None:
+            oldest = self._opened(path, entries[:1], latest)
+            known = SchemaStarts(_firsts(oldest), 0)
+            if _covers(known, versions):
+                return known
+        newer = [each for each in entries if _number(each.name) > known.through]
+        opened = self._opened(path, newer, latest)
+        self._cache.put(path, opened, keep_others=True)
+        before = known.firsts if known.through else ()
+        return SchemaStarts(_firsts(opened, before), latest.version)
+
+    def _are_there(self, path: str, starts: SchemaStarts, only: Collection[int] | None) -> bool:
+        """Whether the manifests of `starts` are still those of versions that count."""
+        return all(
+            self._entry(f"{path}/{VERSIONS}", entry.name) == entry
+            and (only is None or _number(entry.name) in only)
+            for entry, _ in starts.firsts
+        )
+
+    def _opened(
+        self, path: str, entries: Iterable[FileEntry], latest: lance.LanceDataset
+    ) -> dict[FileEntry, TableVersion]:
+        versions = ((entry, self._version(path, entry, latest)) for entry in entries)
+        return {entry: version for entry, version in versions if version is not None}
 
     def _first_mirrored(
         self,
@@ -262,6 +340,29 @@ def _number(name: str) -> int:
     return number
 
 
+def _version_of_entry(entry: FileEntry) -> int:
+    return _number(entry.name)
+
+
+def _firsts(
+    opened: Mapping[FileEntry, TableVersion], before: Sequence[tuple[FileEntry, Schema]] = ()
+) -> tuple[tuple[FileEntry, Schema], ...]:
+    """The first version of each schema, those `before` included."""
+    firsts = list(before)
+    previous: Schema | None = None
+    for entry in sorted(opened, key=_version_of_entry):
+        schema = opened[entry].schema
+        if schema is not previous and all(known != schema for _, known in firsts):
+            firsts.append((entry, schema))
+        previous = schema
+    return tuple(firsts)
+
+
+def _covers(starts: SchemaStarts, versions: Iterable[TableVersion]) -> bool:
+    """Whether `starts` tell where the schema of each version begins."""
+    return all(any(version.schema == schema for _, schema in starts.firsts) for version in versions)
+
+
 def _operation(dataset: lance.LanceDataset) -> str:
     try:
         with lance_errors(dataset.uri):
@@ -279,6 +380,7 @@ def first_manifest(schema: pa.Schema, data_storage_version: StorageVersion = "st
             with lance_errors(folder):
                 rows = pa.RecordBatchReader.from_batches(schema, [])
                 lance.write_dataset(rows, table, mode="create", data_storage_version=data_storage_version)
+                require_readable(table)
         except BrokenTable as error:
             cause = error.__cause__ or error
             raise InvalidInput(f"Lance cannot store this schema: {first_line(cause)}") from error

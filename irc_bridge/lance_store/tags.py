@@ -54,7 +54,7 @@ def tag_errors(location: str) -> Iterator[None]:
 def _version(content: bytes | None) -> int | None:
     try:
         tag = json.loads(content or b"null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(tag, dict) or tag.get("branch") is not None:
         return None

@@ -10,7 +10,7 @@ from typing import Literal
 import lance
 
 from irc_bridge.errors import BridgeError
-from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
+from irc_bridge.lance_store.failures import lance_errors
 from irc_bridge.lance_store.tables import LanceTables
 
 _MANY_FRAGMENTS = 32
@@ -49,7 +49,7 @@ class Upkeep:
     def _work(self, small_fragments: int) -> None:
         try:
             if small_fragments > _MANY_FRAGMENTS:
-                with suppress(BridgeError, Missing, Lost):
+                with suppress(BridgeError):
                     self._fold()
             self._step(self._index)
             self._step(self._clean)
@@ -58,7 +58,7 @@ class Upkeep:
 
     def _step(self, step: Callable[[lance.LanceDataset], object]) -> None:
         # what loses to another writer is left to the next change
-        with suppress(BridgeError, Missing, Lost), lance_errors(self._location):
+        with suppress(BridgeError), lance_errors(self._location):
             step(self._tables.open(self._path))
 
     def _index(self, dataset: lance.LanceDataset) -> None:

@@ -18,6 +18,7 @@ from irc_bridge.errors import (
     TableVersionNotFound,
 )
 from irc_bridge.lance_store.following import forget_hint, hint
+from irc_bridge.lance_store.manifest_paths import require_inside
 from irc_bridge.lance_store.manifests import VERSIONS, name_of, names_of, version_of
 from irc_bridge.lance_store.ranges import versions_in
 from irc_bridge.lance_store.staged import (
@@ -47,7 +48,7 @@ class VersionFiles:
         """Makes a staged manifest the next version. Who dies before the final name is there leaves a staged file,
         who dies after that leaves the version with the staged file beside it: a repeat succeeds."""
         staged_at = staged_path(self._storage, path, new.staged_path)
-        staged = read_staged(self._storage, staged_at, new.version)
+        staged = self._read_staged(path, staged_at, new.version)
         if staged is None:
             return self._answered_before(path, new, staged_at)
         newest = self._tables.newest(path)
@@ -152,7 +153,14 @@ class VersionFiles:
     def staged(self, path: str, new: NewVersion) -> tuple[str, Staged | None]:
         """Where the staged manifest lies, and what it says if it does."""
         at = self.staged_at(path, new)
-        return at, read_staged(self._storage, at, new.version)
+        return at, self._read_staged(path, at, new.version)
+
+    def _read_staged(self, path: str, at: str, version: int) -> Staged | None:
+        staged = read_staged(self._storage, at, version)
+        if staged is not None:
+            location = self._storage.location(path)
+            require_inside(staged.content, location, self._tables.allowed, f"The staged manifest {staged.path}")
+        return staged
 
     def final_name(self, path: str, new: NewVersion, staged: Staged | None) -> str:
         newest = self._tables.newest(path)
@@ -239,7 +247,10 @@ class VersionFiles:
 
     def _is_base(self, path: str, newest: FileEntry | None, staged: Staged) -> bool:
         """Whether the version before is still that of this table, or went because it was old. A drop takes the
-        staged file too."""
+        staged file too, and the rows."""
+        data_file = staged.head.data_file
+        if data_file is not None and self._storage.identity(f"{path}/{data_file}") is None:
+            return False
         if newest is None:
             return True
         identity = self._storage.identity(f"{path}/{VERSIONS}/{newest.name}")

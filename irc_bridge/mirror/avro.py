@@ -96,6 +96,11 @@ def list_of(manifests: Iterable[ManifestFile], version: int, parent: int | None)
     return output.getvalue()
 
 
+def empty_list() -> bytes:
+    """The manifest list of a version without rows."""
+    return list_of((), 0, None)
+
+
 def read_list(data: bytes) -> list[ManifestFile]:
     return [*read_manifest_list(_Memory("", data))]
 

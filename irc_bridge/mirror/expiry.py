@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from irc_bridge.catalog.models import TableInfo
+from irc_bridge.catalog.properties import ENGINE_DATA, ENGINE_METADATA
 from irc_bridge.lance_store.locations import path_below
-from irc_bridge.lance_store.mirrored import DATA, LISTS, LOGS, MANIFESTS, MIRROR, list_name
+from irc_bridge.lance_store.mirrored import DATA, LISTS, LOGS, MANIFESTS, MIRROR, is_version_list, list_name
 from irc_bridge.lance_store.storage import Storage, open_storage
 from irc_bridge.mirror.avro import read_list, read_manifest
 from irc_bridge.mirror.pieces import Source
@@ -28,7 +29,7 @@ def expire(source: Source, info: TableInfo, grace_ms: int, now_ms: int) -> Expir
     """Versions that Lance has cleaned up go `grace_ms` after they were first found to be gone, since a query that
     runs may still read them. What a mirror run left that died goes after a day."""
     storage = open_storage(source.location, source.options)
-    names = set(storage.names(LISTS))
+    names = set(filter(is_version_list, storage.names(LISTS)))
     gone = names - {list_name(source.location, each.version, each.timestamp_ms) for each in info.versions}
     due = {name for name in gone if _found_gone_ms(storage, name, now_ms) + grace_ms <= now_ms}
     live = _files_of(storage, source, names - due)
@@ -37,6 +38,8 @@ def expire(source: Source, info: TableInfo, grace_ms: int, now_ms: int) -> Expir
         storage.delete(f"{LISTS}/{name}")
     # who dies here leaves files that no list names: they go after a day
     dead |= _older(storage, (DATA, MANIFESTS), now_ms - _DAY_MS) - live
+    # no version ever names what an Iceberg client wrote before its commit was refused
+    dead |= _older(storage, (ENGINE_DATA, ENGINE_METADATA), now_ms - _DAY_MS)
     dead |= _older(storage, (LOGS,), now_ms - _KEPT_LOGS_MS)
     for path in dead:
         storage.delete(path)

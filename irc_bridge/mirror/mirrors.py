@@ -11,10 +11,11 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 
 from irc_bridge.catalog.models import TableInfo, TableVersion
-from irc_bridge.errors import BridgeError, Internal
+from irc_bridge.errors import BridgeError, Internal, InvalidInput
 from irc_bridge.lance_store.failures import Missing, broken
 from irc_bridge.lance_store.fragments import fragments_of, open_version
-from irc_bridge.lance_store.locations import path_below, place_of
+from irc_bridge.lance_store.locations import AllowedLocations, path_below, place_of
+from irc_bridge.lance_store.manifest_paths import require_inside
 from irc_bridge.lance_store.mirrored import DATA, LISTS, MANIFESTS, list_name
 from irc_bridge.lance_store.storage import Storage, open_storage
 from irc_bridge.mirror.avro import Manifest, data_file, list_of, new_manifest, read_list, read_manifest
@@ -62,8 +63,10 @@ class _Run:
 
 
 class Mirror:
-    def __init__(self, source: Source, info: TableInfo) -> None:
+    def __init__(self, source: Source, info: TableInfo, allowed_locations: Sequence[str] = ()) -> None:
+        """Rows are copied from the table's folder and from the allowed locations only."""
         self._source = source
+        self._allowed = AllowedLocations(allowed_locations)
         self._versions = {version.version: version for version in info.versions}
         self._storage: Storage = open_storage(source.location, source.options)
         self._manifests: dict[str, Manifest] = {}
@@ -74,7 +77,8 @@ class Mirror:
         return {number for number, version in self._versions.items() if self._name(version) in names}
 
     def bring(self, wanted: Iterable[int], work: Work) -> Iterator[Brought]:
-        """Adds versions in rising order. New files that no version needs in the end are removed."""
+        """Adds versions in rising order. New files that no version needs in the end are removed. InvalidInput at
+        the first version that names files elsewhere."""
         run = _Run()
         present = self.present()
         left = sorted(set(wanted) & self._versions.keys() - present)
@@ -114,11 +118,24 @@ class Mirror:
         batch: dict[int, list[Wanted] | None] = {}
         pieces = Pieces(files, run.id)
         for number in left[:_BATCH_VERSIONS]:
+            try:
+                self._require_own_files(number)
+            except InvalidInput:
+                if batch:
+                    break
+                raise
             batch[number] = self._wanted(number)
             pieces.add(batch[number] or ())
             if pieces.size >= _BATCH_BYTES:
                 break
         return batch, pieces.all()
+
+    def _require_own_files(self, number: int) -> None:
+        location = self._source.location
+        manifest = self._storage.read(path_below(location, self._versions[number].manifest))
+        if manifest is not None:
+            what = f"Version {number} of the table at {location} is not mirrored. It"
+            require_inside(manifest, location, self._allowed, what)
 
     def _wanted(self, number: int) -> list[Wanted] | None:
         try:

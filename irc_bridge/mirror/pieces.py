@@ -1,7 +1,7 @@
 """The work on one fragment: its rows as a Parquet file, its deletions as files of positions. It can be repeated:
 each time it makes new files, and only a manifest list that names them makes them count. Runs in executors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import uuid4
@@ -9,7 +9,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from irc_bridge.catalog.models import Levels, TableInfo
-from irc_bridge.catalog.ports import CanVendCredentials, Catalog
+from irc_bridge.catalog.ports import CanAllowLocations, CanVendCredentials, Catalog
 from irc_bridge.lance_store.failures import Missing
 from irc_bridge.lance_store.fragments import Dataset, count_of, deleted_of, open_version, rows_of
 from irc_bridge.lance_store.locations import place_of
@@ -41,6 +41,10 @@ class Source:
 def source_of(catalog: Catalog, table: Levels, info: TableInfo) -> Source:
     options = catalog.storage_options(table) if isinstance(catalog, CanVendCredentials) else {}
     return Source(info.location, options)
+
+
+def allowed_locations_of(catalog: Catalog) -> Sequence[str]:
+    return catalog.allowed_locations() if isinstance(catalog, CanAllowLocations) else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,7 +201,7 @@ class _Committing:
 def _info(target: Target) -> TableInfo | None:
     if not target.catalog.table_exists(target.table):
         return None
-    info = target.catalog.load_table(target.table, History.REFS)
+    info = target.catalog.load_table(target.table, History.HEADS)
     assert isinstance(info, TableInfo)
     return info
 

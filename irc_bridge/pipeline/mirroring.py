@@ -16,7 +16,7 @@ from irc_bridge.lance_store.mirrored import LOGS
 from irc_bridge.lance_store.storage import open_storage
 from irc_bridge.mirror.expiry import expire
 from irc_bridge.mirror.mirrors import Brought, Mirror, Work
-from irc_bridge.mirror.pieces import Piece, Source, Writer, Written, source_of
+from irc_bridge.mirror.pieces import Piece, Source, Writer, Written, allowed_locations_of, source_of
 from irc_bridge.pipeline.work import run
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Mirroring:
         if isinstance(info, Unchanged):
             return None
         source = source_of(catalog, table, info)
-        mirror = Mirror(source, info)
+        mirror = Mirror(source, info, allowed_locations_of(catalog))
         brought = [*mirror.bring(self._wanted.of(info.versions), self._work)]
         report = _report(name, info, mirror.present(), brought, time.monotonic() - begun)
         if brought:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from irc_bridge.catalog.models import Levels, TableInfo, TableVersion
+from irc_bridge.catalog.models import IcebergView, Levels, TableInfo, TableVersion
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.fragments import fragments_of, live_rows_of, open_version
@@ -93,7 +93,7 @@ def _of_iceberg(
     from irc_bridge.translation.storage_options import iceberg_options
 
     io = load_file_io(dict(iceberg_options(source.options)), info.location)
-    metadata = table_metadata(info, "serve-mirrored")
+    metadata = table_metadata(info, IcebergView())
     table = Table(("verified",), metadata, "", io, NoopCatalog("irc-bridge"))
     tasks = [(task, task.file.file_size_in_bytes) for task in table.scan(snapshot_id=version.version).plan_files()]
     work = partial(_sum_iceberg, metadata, io, version.version, schema)

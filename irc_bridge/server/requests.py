@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import time
+from collections.abc import Mapping
 from itertools import count
 
 from starlette.requests import ClientDisconnect
@@ -29,7 +30,8 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        request_id = _request_id(scope)
+        headers = scope["header_values"] = dict(scope["headers"])
+        request_id = _request_id(headers)
         scope["request_id"] = request_id.decode()
         status = CLIENT_WENT_AWAY
 
@@ -52,11 +54,10 @@ class RequestLog:
             asyncio.get_running_loop().call_soon(_write, line)
 
 
-def _request_id(scope: Scope) -> bytes:
-    for name, value in scope["headers"]:
-        if name == b"x-request-id" and SANE_ID.fullmatch(value):
-            given: bytes = value
-            return given
+def _request_id(headers: Mapping[bytes, bytes]) -> bytes:
+    given = headers.get(b"x-request-id")
+    if given is not None and SANE_ID.fullmatch(given):
+        return given
     return b"%s-%x" % (PROCESS, next(COUNT))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyiceberg.schema import Schema, index_by_name
+from pyiceberg.schema import Schema, assign_fresh_schema_ids, index_by_id, index_by_name
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
 
 from irc_bridge.catalog import models
@@ -208,6 +208,39 @@ def to_arrow(schema: Schema) -> pa.Schema:
             raise InvalidInput(f"Column {field.name}: Lance keeps no column of this name, choose another")
     keys = {field_id: str(position) for position, field_id in enumerate(schema.identifier_field_ids, 1)}
     return pa.schema([_arrow_field(field, (), keys) for field in schema.fields])
+
+
+def lance_field_ids(schema: Schema) -> tuple[int | None, ...]:
+    """The Lance ids with which the fields of a new table keep the ids of `schema`, depth first. A map has one more
+    field in Lance than in Iceberg, whose id is None."""
+    return tuple(_lance_ids(schema.as_struct()))
+
+
+def _lance_ids(iceberg: IcebergType) -> Iterator[int | None]:
+    match iceberg:
+        case StructType():
+            fields = iceberg.fields
+        case ListType():
+            fields = (iceberg.element_field,)
+        case MapType():
+            yield None
+            fields = (iceberg.key_field, iceberg.value_field)
+        case _:
+            return
+    for field in fields:
+        yield field.field_id - 1
+        yield from _lance_ids(field.field_type)
+
+
+def with_usable_ids(schema: Schema) -> Schema:
+    """The schema itself where its field ids are the numbers from 1 in any order, else one with new ids. Other
+    catalogs give new ids too, and clients that number from 0 or with gaps expect it."""
+    ids = [field_id for field_id in lance_field_ids(schema) if field_id is not None]
+    numbers = set(index_by_id(schema))
+    is_whole = numbers == set(range(1, len(numbers) + 1))
+    if is_whole and len(set(ids)) == len(ids) and len(numbers) < ITEM_ID_STEP - 1:
+        return schema
+    return assign_fresh_schema_ids(schema).model_copy(update={"schema_id": schema.schema_id})
 
 
 def _arrow_field(field: NestedField, parents: tuple[str, ...], keys: Mapping[int, str]) -> pa.Field:

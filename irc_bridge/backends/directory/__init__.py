@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from irc_bridge.catalog.ports import Catalog
@@ -24,8 +24,11 @@ def open_directory(
     dir_listing_enabled: bool = True,
     table_version_management: bool = False,
     storage_options: Mapping[str, str] = _NO_OPTIONS,
+    allowed_locations: Sequence[str] = (),
+    shown_in: str = "WAREHOUSE.NAMESPACE",
 ) -> Catalog:
-    """A folder of Lance tables. Opening it reads and writes nothing."""
+    """A folder of Lance tables, whose versions may name files in the root and in the allowed locations. Opening it
+    reads and writes nothing. `shown_in` is what commands call the place of the tables of its root."""
     if not manifest_enabled and not dir_listing_enabled:
         raise InvalidInput(f"{root} has neither manifest_enabled nor dir_listing_enabled: set one of them")
     if table_version_management and not manifest_enabled:
@@ -35,10 +38,12 @@ def open_directory(
     from irc_bridge.backends.directory.manifest_catalog import ManifestCatalog
     from irc_bridge.backends.directory.together import ManagedCatalog
     from irc_bridge.lance_store.storage import open_storage
+    from irc_bridge.lance_store.tables import LanceTables
 
-    storage = open_storage(root, storage_options)
+    storage = open_storage(root, storage_options, allowed_locations)
+    tables = LanceTables(storage, [root, *allowed_locations])
     if table_version_management:
-        return ManagedCatalog(storage, dir_listing_enabled, manage_versions=True)
+        return ManagedCatalog(storage, tables, dir_listing_enabled, manage_versions=True)
     if manifest_enabled:
-        return ManifestCatalog(storage, dir_listing_enabled)
-    return FolderCatalog(storage)
+        return ManifestCatalog(storage, tables, dir_listing_enabled)
+    return FolderCatalog(storage, tables, shown_in)

@@ -55,21 +55,26 @@ class Commits(VersionsInFiles):
     def _keep(self, found: Found, properties: Mapping[str, str]) -> None:
         """The properties that wait for the first version."""
 
-    def commit(self, table: Levels, decide: Decide, history: History = History.REFS) -> None:
+    def commit(self, table: Levels, decide: Decide, history: History = History.HEADS) -> None:
         for attempt in range(_ATTEMPTS):
             try:
-                found = self._found_to_commit(table)
-                info = self._info_of(found, history)
+                found, info = self._found_with_info(table, history)
                 self._apply(found, info, decide(info))
                 return
             except Lost:
                 time.sleep(random.uniform(0, min(0.02, 0.002 * attempt)))
         raise CommitFailed(f"Other writers kept committing to {dotted(table)}: try again")
 
-    def _info_of(self, found: Found, history: History) -> TableInfo:
-        info = self._loader.load_found(lambda: found, history, None)
+    def _found_with_info(self, table: Levels, history: History) -> tuple[Found, TableInfo]:
+        found: list[Found] = []
+
+        def find() -> Found:
+            found.append(self._found_to_commit(table))
+            return found[-1]
+
+        info = self._loader.load_found(find, history, None)
         assert isinstance(info, TableInfo)
-        return info
+        return found[-1], info
 
     def _apply(self, found: Found, info: TableInfo, commit: Commit) -> None:
         for name in commit.set_tags:

@@ -1,15 +1,16 @@
 """V1: the tables are the `.lance` folders of the root. There are no namespaces."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from irc_bridge.backends.directory.beginnings import first_properties, its_uuid
 from irc_bridge.backends.directory.deregistered import marked
 from irc_bridge.backends.directory.folders import Folders, FolderState
-from irc_bridge.backends.directory.layout import asked_folder, listed_folder
+from irc_bridge.backends.directory.layout import asked_folder, listed_folder, require_folder
 from irc_bridge.backends.directory.loading import Found, Loader, Token
 from irc_bridge.backends.directory.name_errors import no_namespace, no_table, table_exists
 from irc_bridge.backends.directory.names import is_valid, require_valid_table
 from irc_bridge.backends.directory.paging import page_of
+from irc_bridge.backends.directory.purging import Purging, registered_again
 from irc_bridge.backends.directory.registering import registered_folder
 from irc_bridge.backends.directory.rows import Rows
 from irc_bridge.catalog.models import (
@@ -20,6 +21,7 @@ from irc_bridge.catalog.models import (
     NewTable,
     Page,
     PageRequest,
+    Purge,
     TableInfo,
     Unchanged,
 )
@@ -27,18 +29,20 @@ from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.version_files import VersionFiles
-
-_HIDDEN = ", deregistered: register it again, or drop it with its files"
+from irc_bridge.names import quoted
 
 
 class FolderCatalog(Rows):
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, tables: LanceTables, shown_in: str) -> None:
+        """`shown_in` is what commands call the place of the tables: warehouse and namespace."""
         self.probes_inline = storage.local
         self._storage = storage
-        self._tables = LanceTables(storage)
+        self._tables = tables
         self._folders = Folders(storage)
         self._loader = Loader(storage, self._tables, self._folders)
         self._versions = VersionFiles(storage, self._tables)
+        self._purging = Purging(storage, self._tables, self._folders, is_claimed=lambda _: False)
+        self._shown_in = shown_in
 
     def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
         self._require_root(parent)
@@ -78,19 +82,32 @@ class FolderCatalog(Rows):
         # the marker decides between those who create a name and those who declare it
         marker = self._folders.reservation(path, properties if new.schema is None else its_uuid(properties))
         if new.schema is not None:
-            first = self._first_version(path, new, properties)
+            first = self._first_version(table, path, new, properties)
             if not first.put():
                 raise table_exists(table)
             if not marker.put() or not self._folders.is_whole(path, first):
                 first.remove()
                 marker.remove()
                 raise table_exists(table)
-        elif not marker.put():
+        elif not marker.put() or not self._folders.is_whole(path, marker):
+            marker.remove()
             raise table_exists(table)
-        return self._info(table)
+        return self._made(table, new, properties)
 
     def deregister_table(self, table: Levels) -> None:
-        self._folders.deregister(self._find(table).path)
+        path = self._find(table).path
+        self._folders.require_no_link(path)
+        self._hide(table, path)
+
+    def purge_table(self, table: Levels, after_ms: int | None) -> None:
+        """The name is gone when this returns. Who registers the table afterwards has it."""
+        path = self._find(table).path
+        self._folders.require_removable(path)
+        if self._folders.unlink(path):
+            return
+        # whoever registered the table is not done with the folder as long as it has the lock
+        self._purging.wait_until_free(path)
+        self._purging.purge(table, path, self._hide(table, path), after_ms)
 
     def drop_table(self, table: Levels) -> None:
         self._require_root(table[:-1])
@@ -98,12 +115,24 @@ class FolderCatalog(Rows):
             raise no_table(table)
         path = listed_folder(table[0])
         self._folders.require_removable(path)
-        self._folders.deregister(path)
-        self._folders.remove_deregistered(path)
-        self._tables.forget(path)
+        if self._folders.unlink(path):
+            return
+        self._purging.wait_until_free(path)
+        mark = self._folders.hide(path)
+        if mark is None:
+            raise no_table(table)
+        is_gone = self._purging.purge(table, path, mark.token, after_ms=0)
+        if not (is_gone or mark.is_new):
+            raise registered_again(table)
 
     def deregistered(self) -> Iterator[Deregistered]:
-        return marked(self._storage, self._folders)
+        return self._purging.among(marked(self._folders))
+
+    def purges(self) -> Sequence[Purge]:
+        return self._purging.pending()
+
+    def remove_purged(self, purge: Purge) -> bool:
+        return self._purging.remove(purge)
 
     def register_table(self, table: Levels, location: str) -> TableInfo:
         self._require_root(table[:-1])
@@ -116,17 +145,23 @@ class FolderCatalog(Rows):
                 f"Without a manifest a table lies in the folder of its name: {location} is not "
                 f"{self._storage.location(listed_folder(table[0]))}"
             )
-        self._folders.register(path)
-        return self._info(table)
+        with self._purging.registering(path):
+            if self._state(table) is not FolderState.DEREGISTERED or not self._folders.is_hidden(path):
+                raise table_exists(table)
+            self._folders.show(path)
+            self._purging.forget(path)
+        return self._now(table)
 
     def storage_options(self, table: Levels) -> Mapping[str, str]:
         self._find(table)
         return self._storage.options
 
-    def _info(self, table: Levels) -> TableInfo:
-        info = self.load_table(table)
-        assert isinstance(info, TableInfo)
-        return info
+    def _hide(self, table: Levels, path: str) -> str:
+        """The token of the marker. TableNotFound when another process took the name first."""
+        mark = self._folders.hide(path)
+        if mark is None or not mark.is_new:
+            raise no_table(table)
+        return mark.token
 
     def _found_to_commit(self, table: Levels) -> Found:
         return self._find(table)
@@ -149,15 +184,27 @@ class FolderCatalog(Rows):
         self._require_root(table[:-1])
         require_valid_table(table)
         path = listed_folder(table[0])
+        require_folder(self._storage, path, f"The folder of the table {table[0]!r}")
         if location is not None and asked_folder(self._storage, location) != path:
             raise InvalidInput(
                 f"Without a manifest a table lies in the folder of its name: leave the location out, or ask for "
                 f"{self._storage.location(path)}"
             )
         state = self._state(table)
-        if state is not FolderState.NOTHING:
-            raise table_exists(table, _HIDDEN if state is FolderState.DEREGISTERED else "")
+        if state is FolderState.DEREGISTERED:
+            self._purging.free_if_due(path)
+            state = self._state(table)
+        if state is FolderState.DEREGISTERED:
+            raise table_exists(table, self._how_to_free(table, path))
+        if state is FolderState.TABLE:
+            raise table_exists(table)
         return path
+
+    def _how_to_free(self, table: Levels, path: str) -> str:
+        if self._purging.is_pending(path):
+            command = f"irc-bridge expire --now {self._shown_in}.{quoted(table[0])}"
+            return f", purged, and its files are still there: register it again, or remove them with {command}"
+        return ", deregistered: register it again, or drop it with its files"
 
     def _require_root(self, namespace: Levels) -> None:
         if namespace:

@@ -5,26 +5,19 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping
 from enum import Enum
 from itertools import compress
-from uuid import uuid4
 
-from irc_bridge.backends.directory.layout import (
-    DEREGISTERED,
-    MANIFEST,
-    RESERVED,
-    listed_folder,
-    listed_name,
-)
+from irc_bridge.backends.directory.layout import listed_folder, listed_name
 from irc_bridge.backends.directory.names import why_not
 from irc_bridge.errors import Internal, InvalidInput, PermissionDenied
 from irc_bridge.lance_store.first_file import FirstFile
+from irc_bridge.lance_store.folder_locks import is_locked
 from irc_bridge.lance_store.manifests import FIRST, VERSIONS, version_of
-from irc_bridge.lance_store.mirrored import MIRROR
-from irc_bridge.lance_store.staged import MADE
+from irc_bridge.lance_store.markers import DEREGISTERED, LOCK, RESERVED, TABLE_PARTS
+from irc_bridge.lance_store.purges import NATIVE, Mark, mark, token_of
 from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import MANIFEST
 
-_MARK = b"reserved"
-"""What native Lance writes into its markers."""
-_PARTS = {VERSIONS, MADE, MIRROR, "_transactions", "_deletions", "_indices", "_refs", "data", "tree"}
+_PARTS = TABLE_PARTS - {RESERVED, DEREGISTERED, LOCK}
 """The folders of a Lance table. Without a version and a marker they are what an interrupted write left."""
 _STAGED_MARK = "lance-marker.staging."
 
@@ -81,14 +74,17 @@ class Folders:
         names = set(self._storage.names(path))
         if DEREGISTERED in names:
             return FolderState.DEREGISTERED
-        foreign = {name for name in names - _PARTS if not name.startswith(_STAGED_MARK)}
+        foreign = {name for name in names - _PARTS - {LOCK} if not name.startswith(_STAGED_MARK)}
         if foreign or (VERSIONS in names and self.has_version(path)):
             return FolderState.TABLE
-        return FolderState.NOTHING
+        # the lock is the first file of a folder that a process makes, and the last of one that a process removes
+        is_busy = LOCK in names and is_locked(self._storage, path)
+        return FolderState.DEREGISTERED if is_busy else FolderState.NOTHING
 
     def is_whole(self, path: str, first: FirstFile) -> bool:
-        """Whether what somebody made is still there, and nobody is about to drop it."""
-        return first.is_there() and self.state(path) is FolderState.TABLE
+        """Whether what somebody made is still there, and nobody is about to drop it. Of a folder that is being
+        removed the marker and the lock go last: without them nothing goes any more."""
+        return first.is_whole() and self.state(path) is FolderState.TABLE
 
     def has_version(self, path: str) -> bool:
         first = self._storage.local and self._storage.identity(f"{path}/{FIRST}") is not None
@@ -114,31 +110,69 @@ class Folders:
     def keep(self, path: str, properties: Mapping[str, str]) -> None:
         self._storage.write(f"{path}/{RESERVED}", _marker(properties))
 
-    def deregister(self, path: str) -> bool:
-        """False when it was deregistered before, or no file is left to hide. Each marker is like no other, so that
-        who removes the files knows whether it is still the same."""
-        if not self._storage.names(path):
-            return False
-        return self._storage.put_if_absent(f"{path}/{DEREGISTERED}", uuid4().hex.encode())
+    def keep_for_later(self, path: str, properties: Mapping[str, str]) -> None:
+        """The properties in the row of a table whose row goes: whoever registers the table finds them here."""
+        if properties != self.kept(path) and self._storage.names(path) and not self._is_behind_link(path):
+            self.keep(path, properties)
 
-    def register(self, path: str) -> None:
+    def hide(self, path: str) -> Mark | None:
+        """Marks the folder of a table whose name goes. None when no file is left to hide."""
+        return mark(self._storage, path)
+
+    def has_mark(self, path: str, mark: Mark | None) -> bool:
+        """Whether the folder is still the one that was marked, and nobody makes it a table again."""
+        if mark is None:
+            return True
+        return token_of(self._storage, path) == mark.token and not is_locked(self._storage, path)
+
+    def is_hidden(self, path: str) -> bool:
+        return self._storage.identity(f"{path}/{DEREGISTERED}") is not None
+
+    def show(self, path: str) -> None:
+        """The way back."""
         self._storage.delete(f"{path}/{DEREGISTERED}")
+
+    def is_link(self, path: str) -> bool:
+        return self._storage.is_link(path)
+
+    def unlink(self, path: str) -> bool:
+        """Removes the symbolic link at the path; the files that it leads to stay. False where there is no link."""
+        if not self._storage.is_link(path):
+            return False
+        self._storage.delete_tree(path, None)
+        return True
+
+    def _is_behind_link(self, path: str) -> bool:
+        try:
+            self._storage.require_writable(path)
+        except InvalidInput:
+            return True
+        return self._storage.is_link(path)
+
+    def require_no_link(self, path: str) -> None:
+        if self._storage.is_link(path):
+            raise InvalidInput(
+                f"{self._storage.location(path)} is a symbolic link: it cannot be deregistered. Drop the table to "
+                f"remove the link; the files that it leads to stay"
+            )
 
     def require_removable(self, path: str) -> None:
         """Whatever a row or a name says, only folders that look like Lance tables are deleted."""
+        above = path.rpartition("/")[0]
+        if above:
+            self._storage.require_writable(above)
         names = set(self._storage.names(path))
-        if path.split("/")[0] == MANIFEST or not (names & {RESERVED, DEREGISTERED, VERSIONS} or names <= _PARTS):
+        if path.split("/")[0] == MANIFEST or not (
+            names & {RESERVED, DEREGISTERED, VERSIONS} or names <= {*_PARTS, LOCK}
+        ):
             raise InvalidInput(
                 f"{self._storage.location(path)} does not look like a Lance table, so its files were not deleted. "
                 f"Deregister the table to remove only its name"
             )
 
-    def remove(self, path: str) -> None:
-        """A folder that no row claims any more."""
-        self._storage.delete_tree(path, None)
-
-    def remove_deregistered(self, path: str) -> None:
-        self._storage.delete_tree(path, DEREGISTERED)
+    def remove_locked(self, path: str) -> None:
+        """Removes a hidden folder whose lock the caller has."""
+        self._storage.delete_tree(path, LOCK, DEREGISTERED)
 
 
 def properties_of(text: str | bytes | None) -> dict[str, str]:
@@ -148,10 +182,10 @@ def properties_of(text: str | bytes | None) -> dict[str, str]:
 def json_object(text: str | bytes | None) -> dict[str, object]:
     try:
         value = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
 
 def _marker(properties: Mapping[str, str]) -> bytes:
-    return json.dumps(dict(properties), ensure_ascii=False).encode() if properties else _MARK
+    return json.dumps(dict(properties), ensure_ascii=False).encode() if properties else NATIVE.encode()

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import MANIFEST, why_no_folder
 
-MANIFEST = "__manifest"
-RESERVED = ".lance-reserved"
-DEREGISTERED = ".lance-deregistered"
 SUFFIX = ".lance"
+_SHOWN = 200
 _HASHED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
 
 
@@ -45,11 +44,18 @@ def is_plain(path: str) -> bool:
 def asked_folder(storage: Storage, location: str) -> str:
     """The path of a location that a client chose."""
     path = storage.path_of(location.rstrip("/"))
-    if path is None:
-        raise InvalidInput(f"Location {location} is not inside the warehouse root {storage.location()}")
-    if not is_plain(path):
-        raise InvalidInput(f"Location {location} is not a folder that can hold a table")
+    if path is None or not location:
+        raise InvalidInput(f"Location {location[:_SHOWN]!r} is not inside the warehouse root {storage.location()}")
+    require_folder(storage, path, f"Location {location[:_SHOWN]!r}")
     return path
+
+
+def require_folder(storage: Storage, path: str, what: str) -> None:
+    """InvalidInput where no new table can lie. The sentence begins with `what`."""
+    why = why_no_folder(path, storage.longest_path)
+    if why is not None:
+        raise InvalidInput(f"{what} cannot hold a table: it {why}")
+    storage.require_writable(path)
 
 
 def parts_above(path: str) -> Iterator[str]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from irc_bridge.backends.directory.folders import Folders
-from irc_bridge.backends.directory.layout import RESERVED
 from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
 from irc_bridge.errors import BrokenTable
+from irc_bridge.lance_store.markers import RESERVED
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import Content, LanceTables
 
@@ -104,4 +104,6 @@ class Loader:
             token=token,
             schema_metadata=content.schema_metadata,
             mirrored=content.mirrored,
+            schema_starts=content.schema_starts,
+            empty_list=content.empty_list,
         )

@@ -11,13 +11,13 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 
 from irc_bridge.backends.directory import flags
-from irc_bridge.backends.directory.layout import MANIFEST
 from irc_bridge.backends.directory.objects import Objects, Row
 from irc_bridge.errors import ConcurrentModification
 from irc_bridge.lance_store.failures import Lost, Missing, first_line
 from irc_bridge.lance_store.manifests import VERSIONS
 from irc_bridge.lance_store.rows import ADDRESS, Put, RowTable, State, fragment_of
 from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import MANIFEST
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.upkeep import Indexes, Upkeep
 
@@ -61,6 +61,9 @@ class Change(Generic[T]):
     drop: tuple[str, ...] = ()
     fold: bool = False
     """Store the rows of many small fragments together."""
+    ordered: bool = False
+    """Commit even without rows: who decided on older rows has to decide again, and sees what the caller did before
+    this change."""
 
 
 Decide = Callable[[Objects], Change[T]]
@@ -143,7 +146,7 @@ class Manifest:
         before = self._prepared()
         draft = before.objects.copy()
         touched: set[str] = set()
-        fold = False
+        fold = ordered = False
         for each in waiting:
             each.result = each.error = None
             try:
@@ -153,8 +156,8 @@ class Manifest:
                 continue
             each.result = change.result
             touched.update(_apply(draft, change))
-            fold = fold or change.fold
-        if touched or fold:
+            fold, ordered = fold or change.fold, ordered or change.ordered
+        if touched or fold or ordered:
             self._commit(before, draft, sorted(touched), fold)
 
     def _prepared(self) -> Snapshot:

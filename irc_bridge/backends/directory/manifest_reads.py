@@ -1,6 +1,6 @@
 """Reading a root with `__manifest`; with `listing`, the folders of the root as well (compatibility mode)."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 
@@ -17,6 +17,7 @@ from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id
 from irc_bridge.backends.directory.namespaces import require_namespace
 from irc_bridge.backends.directory.objects import Objects
 from irc_bridge.backends.directory.paging import page_of
+from irc_bridge.backends.directory.purging import Purging
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import (
     EVERYTHING,
@@ -25,6 +26,7 @@ from irc_bridge.catalog.models import (
     Levels,
     Page,
     PageRequest,
+    Purge,
     TableInfo,
     Unchanged,
 )
@@ -34,11 +36,11 @@ from irc_bridge.lance_store.version_files import VersionFiles
 
 
 class ManifestReads(VersionsInManifest):
-    def __init__(self, storage: Storage, listing: bool, manage_versions: bool) -> None:
+    def __init__(self, storage: Storage, tables: LanceTables, listing: bool, manage_versions: bool) -> None:
         self.probes_inline = storage.local
         self._storage = storage
         self._listing = listing
-        self._tables = LanceTables(storage)
+        self._tables = tables
         self._folders = Folders(storage)
         self._loader = Loader(storage, self._tables, self._folders)
         self._versions = VersionFiles(storage, self._tables)
@@ -46,6 +48,7 @@ class ManifestReads(VersionsInManifest):
         self._managed = ManagedVersions(storage, self._manifest, self._versions)
         self._governing = Governing(self._manifest, self._versions, self._managed)
         self._rows = TableRows(storage, self._manifest, self._folders)
+        self._purging = Purging(storage, self._tables, self._folders, self._rows.is_claimed)
         self._unclaimed: tuple[object, object, list[str]] = (None, None, [])
 
     def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
@@ -86,7 +89,13 @@ class ManifestReads(VersionsInManifest):
         return info
 
     def deregistered(self) -> Iterator[Deregistered]:
-        return unclaimed(self._storage, self._folders, self._manifest, self._listing)
+        return self._purging.among(unclaimed(self._storage, self._folders, self._manifest, self._listing))
+
+    def purges(self) -> Sequence[Purge]:
+        return self._purging.pending()
+
+    def remove_purged(self, purge: Purge) -> bool:
+        return self._purging.remove(purge)
 
     def is_current(self, token: Hashable) -> bool:
         return (

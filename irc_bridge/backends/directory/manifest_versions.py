@@ -87,7 +87,7 @@ class VersionsInManifest(VersionsInFiles):
         found = self._synchronised(table)
         if found.row is None or found.versions is not None or not self._manifest.manages_versions():
             return found
-        self.load_table(table, History.REFS)
+        self.load_table(table, History.HEADS)
         return self._synchronised(table)
 
     def _settled(self, info: TableInfo, table: Levels) -> bool:

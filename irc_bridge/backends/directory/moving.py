@@ -12,9 +12,12 @@ After step 3 any change of the table, and the same rename again, finishes the jo
 """
 
 import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 
 from irc_bridge.backends.directory.folders import Folders
-from irc_bridge.backends.directory.layout import hashed_folder
+from irc_bridge.backends.directory.layout import hashed_folder, require_folder
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.name_errors import committed_meanwhile, no_table
 from irc_bridge.backends.directory.names import object_id
@@ -22,13 +25,17 @@ from irc_bridge.backends.directory.objects import Row
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import Conflict, InvalidInput, NotFound
+from irc_bridge.lance_store.folder_locks import FolderLocked, locked
 from irc_bridge.lance_store.manifests import VERSIONS
+from irc_bridge.lance_store.markers import LOCK
 from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.names import dotted
 
 log = logging.getLogger(__name__)
 
 MOVING = ".irc-bridge-moving"
+_ATTEMPTS = 100
 
 
 class Mover:
@@ -38,8 +45,10 @@ class Mover:
         self._folders = folders
         self._rows = rows
 
-    def move(self, found: Found, destination: Levels) -> None:
+    def move(self, found: Found, destination: Levels, properties: Mapping[str, str]) -> None:
+        """`properties` are those that the table gets in its row."""
         old, new = found.path, hashed_folder(object_id(destination))
+        require_folder(self._storage, new, f"The folder of the table {dotted(destination)!r}")
         self._remove_unfinished(destination)
         self._storage.write(f"{new}/{MOVING}", old.encode())
         try:
@@ -51,33 +60,49 @@ class Mover:
                 raise no_table(found.table)
             if after != newest:
                 raise committed_meanwhile(self._storage.location(old))
-            without_row = self._folders.kept(old) if found.row is None else None
-            self._rows.move(found, destination, new, versions, without_row)
+            kept = self._folders.kept(old) if found.row is None else {}
+            self._rows.move(found, destination, new, versions, {**kept, **properties})
         except (Conflict, NotFound, InvalidInput):
             self._storage.delete_tree(new, MOVING)
             raise
-        self._leave(destination, old, new)
+        with suppress(FolderLocked):
+            self._leave(destination, old, new)
 
     def finish(self, table: Levels, row: Row) -> None:
-        if row.moved_from is not None:
-            self._leave(table, row.moved_from, row.folder)
+        """FolderLocked while another process that finishes it takes long."""
+        for attempt in range(_ATTEMPTS if row.moved_from is not None else 0):
+            try:
+                self._leave(table, row.moved_from or "", row.folder)
+                return
+            except FolderLocked:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                time.sleep(0.05)
 
     def _leave(self, table: Levels, old: str, new: str) -> None:
+        """Does nothing after another process did it: then there may be a new table in the old folder."""
         if self._storage.names(old):
-            # who had the table open may have committed until now
-            self._storage.copy_tree(old, new)
-            self._folders.register(new)
-            self._folders.deregister(old)
-            if self._is_all_of(old, new):
-                self._folders.remove_deregistered(old)
-            else:
-                log.warning(
-                    "%s got a version that the renamed table has otherwise: it stays, deregistered",
-                    self._storage.location(old),
-                )
+            with locked(self._storage, old, "remove"):
+                if self._rows.has_left(table, old):
+                    return
+                self._empty(old, new)
         self._tables.forget(old)
         self._storage.delete(f"{new}/{MOVING}")
         self._rows.has_moved(table, new)
+
+    def _empty(self, old: str, new: str) -> None:
+        # who had the table open may have committed until now
+        self._storage.copy_tree(old, new)
+        self._storage.delete(f"{new}/{LOCK}")
+        self._folders.show(new)
+        self._folders.hide(old)
+        if self._is_all_of(old, new):
+            self._folders.remove_locked(old)
+        else:
+            log.warning(
+                "%s got a version that the renamed table has otherwise: it stays, deregistered",
+                self._storage.location(old),
+            )
 
     def _is_all_of(self, old: str, new: str) -> bool:
         """False when both places got a next version."""

@@ -3,12 +3,17 @@
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import (
     ConcurrentModification,
+    InvalidInput,
     NamespaceAlreadyExists,
     NamespaceNotFound,
     TableAlreadyExists,
     TableNotFound,
 )
 from irc_bridge.names import dotted
+
+
+class LocationOverlaps(InvalidInput):
+    """The location of a table is that of another table, or lies above or below it."""
 
 
 def no_namespace(namespace: Levels) -> NamespaceNotFound:
@@ -25,6 +30,10 @@ def table_exists(table: Levels, why: str = "") -> TableAlreadyExists:
 
 def namespace_exists(namespace: Levels) -> NamespaceAlreadyExists:
     return NamespaceAlreadyExists(f"Namespace already exists: {dotted(namespace)}")
+
+
+def dropped_meanwhile(table: Levels) -> ConcurrentModification:
+    return ConcurrentModification(f"{dotted(table)} was made, and dropped by somebody else right after that")
 
 
 def committed_meanwhile(location: str) -> ConcurrentModification:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from irc_bridge.backends.directory.manifest import Change, Manifest
 from irc_bridge.backends.directory.name_errors import namespace_exists, no_namespace, table_exists
-from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id, require_valid
+from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id, require_valid_namespace
 from irc_bridge.backends.directory.objects import CREATED_AT, NAMESPACE, Objects, Row, metadata_text
 from irc_bridge.catalog.models import Levels, PropertyChanges
 from irc_bridge.errors import InvalidInput, NamespaceNotEmpty
@@ -31,7 +31,7 @@ def require_free(objects: Objects, levels: Levels) -> None:
 def create_namespace(manifest: Manifest, namespace: Levels, properties: Mapping[str, str]) -> None:
     if not namespace:
         raise namespace_exists(namespace)
-    require_valid(namespace, "namespace")
+    require_valid_namespace(namespace)
     _require_settable(properties)
     metadata = json.dumps({CREATED_AT: datetime.now(UTC).isoformat(), **properties}, ensure_ascii=False)
 

@@ -1,7 +1,7 @@
 import re
 
 from irc_bridge.backends.directory.folders import Folders, FolderState
-from irc_bridge.backends.directory.layout import is_plain
+from irc_bridge.backends.directory.layout import require_folder
 from irc_bridge.catalog.models import History
 from irc_bridge.errors import BrokenTable, InvalidInput
 from irc_bridge.lance_store.storage import Storage
@@ -16,12 +16,15 @@ def registered_folder(storage: Storage, tables: LanceTables, folders: Folders, l
     deregistered; otherwise somebody may be making it."""
     place = _MANIFEST.sub("", location).rstrip("/")
     path = storage.path_of(place) if ":" in place or place.startswith("/") else place
-    if path is None or not is_plain(path):
-        raise InvalidInput(f"Location {location} is not a folder inside the warehouse root {storage.location()}")
+    if path is None:
+        raise InvalidInput(f"Location {location[:200]!r} is not inside the warehouse root {storage.location()}")
+    require_folder(storage, path, f"Location {location[:200]!r}")
     try:
-        content = tables.read(path, History.REFS)
+        content = tables.read(path, History.HEADS)
     except BrokenTable as error:
         raise InvalidInput(f"There is no readable Lance table at {location}: {error.message}") from error
+    if content is not None:
+        tables.require_own_files(path, content.versions[-1].version)
     if content is None and not (folders.is_reserved(path) and folders.state(path) is FolderState.DEREGISTERED):
         raise InvalidInput(f"There is no Lance table at {location}")
     return path

@@ -1,18 +1,17 @@
 """Changes to the tables of `__manifest`."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import parts_above
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest import Change, Manifest
-from irc_bridge.backends.directory.name_errors import committed_meanwhile, no_table
+from irc_bridge.backends.directory.name_errors import LocationOverlaps, committed_meanwhile, no_table
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.namespaces import require_free, require_namespace
 from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text, version_id, with_moved_from
 from irc_bridge.catalog.models import Levels
-from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.failures import Lost
 from irc_bridge.lance_store.storage import Storage
 
@@ -33,22 +32,45 @@ class TableRows:
     def versions(self, table: Levels) -> Set[int]:
         return self._manifest.objects().versions(object_id(table)).keys()
 
-    def insert(self, table: Levels, path: str, properties: Mapping[str, str]) -> None:
+    def is_claimed(self, path: str) -> bool:
+        """Whether a table lies in a folder, or in one above or below it."""
+        return self._manifest.objects().overlapping(path) is not None
+
+    def insert(
+        self, table: Levels, path: str, properties: Mapping[str, str], require_whole: Callable[[], None]
+    ) -> None:
+        """`require_whole` raises when the folder is not that of the table any more. It is asked on the rows that
+        the change is made on: a drop marks the folder first and changes the rows then, so that one of the two sees
+        the other."""
         row = Row(object_id(table), TABLE, path, metadata_text(None, properties))
 
         def insert(objects: Objects) -> Change[None]:
             require_namespace(objects, table[:-1])
             require_free(objects, table)
             self.require_unclaimed(objects, path)
+            require_whole()
             return Change(None, put=(row,))
 
         self._manifest.change(insert)
 
-    def forget(self, table: Levels, path: str) -> None:
+    def forget(self, table: Levels, path: str, is_marked: Callable[[], bool]) -> None:
+        """Raises Lost when the marker of the folder is not there any more: then the table is another one."""
+
         def forget(objects: Objects) -> Change[None]:
-            require_row(objects, table, path)
-            versions = objects.versions(object_id(table)).values()
-            return Change(None, drop=(object_id(table), *(row.object_id for row in versions)))
+            row = require_row(objects, table, path)
+            if not is_marked():
+                raise Lost(f"{self._storage.location(path)} was changed by others")
+            return Change(None, drop=_with_versions(objects, row))
+
+        self._manifest.change(forget)
+
+    def forget_folder(self, path: str) -> None:
+        """The row of the table that somebody just made in a folder. One that is on its way is refused then."""
+
+        def forget(objects: Objects) -> Change[None]:
+            row = objects.table(objects.at(path) or "")
+            is_there = row is not None and row.location == path
+            return Change(None, drop=_with_versions(objects, row) if row and is_there else (), ordered=True)
 
         self._manifest.change(forget)
 
@@ -71,20 +93,19 @@ class TableRows:
 
         self._manifest.change(rename)
 
-    def move(
-        self, found: Found, new: Levels, to: str, versions: Set[int], without_row: Mapping[str, str] | None
-    ) -> None:
-        """Renames and leads to another folder; the row remembers the old one. `versions` are those that it had
-        rows for before its files were copied, `without_row` the properties of a table that had no row itself."""
+    def move(self, found: Found, new: Levels, to: str, versions: Set[int], properties: Mapping[str, str]) -> None:
+        """Renames and leads to another folder; the row remembers the old one. `versions` are those that the table
+        had rows for before its files were copied, `properties` are added to those of the row."""
         path = found.path
 
         def move(objects: Objects) -> Change[None]:
-            if without_row is None:
+            if found.row is not None:
                 row = require_row(objects, found.table, path)
             elif objects.at(path) is not None or self._folders.state(path) is not FolderState.TABLE:
                 raise no_table(found.table)
             else:
-                row = Row("", TABLE, path, metadata_text(None, without_row))
+                row = Row("", TABLE, path)
+            row = replace(row, metadata=metadata_text(row.metadata, {**row.properties, **properties}))
             if objects.versions(row.object_id).keys() - versions:
                 raise committed_meanwhile(self._storage.location(path))
             _require_place(objects, new)
@@ -92,6 +113,11 @@ class TableRows:
             return _renamed(objects, row, moved)
 
         self._manifest.change(move)
+
+    def has_left(self, table: Levels, folder: str) -> bool:
+        """Whether a renamed table has nothing to do with its old folder any more."""
+        row = self.row(table)
+        return row is None or row.moved_from != folder
 
     def has_moved(self, table: Levels, path: str) -> None:
         def has_moved(objects: Objects) -> Change[None]:
@@ -104,7 +130,7 @@ class TableRows:
         if other is None:
             other = next((each for each in parts_above(path) if self._folders.is_lance(each)), None)
         if other is not None:
-            raise InvalidInput(
+            raise LocationOverlaps(
                 f"Location {self._storage.location(path)} overlaps that of another table, "
                 f"{self._storage.location(other)}"
             )
@@ -115,6 +141,10 @@ def _renamed(objects: Objects, old: Row, new: Row) -> Change[None]:
     versions = objects.versions(old.object_id).items()
     carried = (replace(row, object_id=version_id(new.object_id, version)) for version, row in versions)
     return Change(None, put=(new, *carried), drop=(old.object_id, *(row.object_id for _, row in versions)))
+
+
+def _with_versions(objects: Objects, row: Row) -> tuple[str, ...]:
+    return (row.object_id, *(each.object_id for each in objects.versions(row.object_id).values()))
 
 
 def _require_place(objects: Objects, table: Levels) -> None:

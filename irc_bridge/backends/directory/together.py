@@ -18,7 +18,7 @@ _Entry = tuple[Found, NewVersion]
 
 
 class ManagedCatalog(ManifestCatalog):
-    def commit_together(self, changes: Mapping[Levels, Decide], history: History = History.REFS) -> None:
+    def commit_together(self, changes: Mapping[Levels, Decide], history: History = History.HEADS) -> None:
         for attempt in range(_ATTEMPTS):
             try:
                 self._commit_together(changes, history)
@@ -33,8 +33,7 @@ class ManagedCatalog(ManifestCatalog):
         ours: list[_Entry] = []
         try:
             for table, decide in changes.items():
-                found = self._found_to_commit(table)
-                info = self._info_of(found, history)
+                found, info = self._found_with_info(table, history)
                 commit = decide(info)
                 _require_a_version(found, info, commit)
                 new = commit.new_version or self._staged(found, info, commit)

@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,13 +21,17 @@ def open_upstream(
     connect_timeout: float,
     read_timeout: float,
     root: str | None,
+    allowed_locations: Sequence[str] = (),
+    guard_snapshot: bool = True,
     storage_options: Mapping[str, str],
 ) -> "UpstreamCatalog":
-    """Another IRC server. Opening it asks nothing of it."""
+    """Another IRC server. Opening it asks nothing of it. Clients may name locations of Lance tables only below
+    `allowed_locations`, or below `root` where that is empty."""
     # late, because Lance and HTTP libraries take a while to import
     from irc_bridge.backends.upstream.catalog import UpstreamCatalog
     from irc_bridge.backends.upstream.files import Files
     from irc_bridge.backends.upstream.identities import Identities
+    from irc_bridge.backends.upstream.places import Places
     from irc_bridge.backends.upstream.tables import Tables
     from irc_bridge.irc_client.auth import Auth
     from irc_bridge.irc_client.connection import Connection
@@ -36,11 +40,14 @@ def open_upstream(
     from irc_bridge.irc_client.relay import Relay
     from irc_bridge.irc_client.server import Config, IrcServer
 
-    pool, files = Pool(connect_timeout, read_timeout), Files()
+    pool, places = Pool(connect_timeout, read_timeout), Places(root, allowed_locations)
+    files = Files([*allowed_locations, *([] if root is None else [root])])
 
     def tables(auth: Auth) -> Tables:
         server = IrcServer(Connection(uri, pool, auth, headers), warehouse, prefix)
-        return Tables(server, files, storage_options, root, knows_lance=False)
+        return Tables(
+            server, files, storage_options, root, knows_lance=False, places=places, guards=guard_snapshot
+        )
 
     auth = auth_of(pool, uri, token, credential, oauth2_server_uri, scope)
     own = tables(auth)

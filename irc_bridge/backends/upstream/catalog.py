@@ -1,27 +1,32 @@
 """Another IRC server as a catalog of Lance tables. It need not know Lance: names, locations, properties and, for
 tables that it manages, versions are the server's; schemas, history and tags are read from Lance's own files."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from irc_bridge.backends.upstream import listing, loading
+from irc_bridge.backends.upstream.files import one_form
 from irc_bridge.backends.upstream.loading import Found
 from irc_bridge.backends.upstream.new_tables import NewTables
+from irc_bridge.backends.upstream.purging import Purging
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.backends.upstream.versions import Versions
 from irc_bridge.catalog.models import (
     EVERYTHING,
+    Deregistered,
     History,
     Levels,
     Page,
     PageRequest,
     PropertyChanges,
+    Purge,
     TableInfo,
     Unchanged,
 )
 from irc_bridge.catalog.passing import Upstream
 from irc_bridge.catalog.ports import Catalog
+from irc_bridge.catalog.properties import GC_ENABLED, check_keys
 from irc_bridge.errors import (
     BrokenTable,
     NamespaceNotFound,
@@ -29,6 +34,7 @@ from irc_bridge.errors import (
     TableNotFound,
     Unauthenticated,
 )
+from irc_bridge.irc_client.lance_tables import LOCATION
 
 TablesOf = Callable[[str | None], Tables]
 """As the client that sent an Authorization sees them."""
@@ -52,6 +58,7 @@ class UpstreamCatalog(NewTables):
         self._upstream = upstream
         self._warehouse = warehouse
         self._root = root
+        self._purging = Purging(tables, root)
         self._tables_of = tables_of
 
     @property
@@ -73,6 +80,10 @@ class UpstreamCatalog(NewTables):
         tables = self._tables if self._tables_of is None else self._tables_of(authorization)
         return self._over(tables.told(table, loaded))
 
+    def properties_of_lance(self, location: str) -> Mapping[str, str]:
+        self._tables.require_for_clients(location)
+        return {LOCATION: one_form(location), GC_ENABLED: "false"}
+
     def same_files(self, token: Hashable) -> bool:
         return loading.same_files(token)
 
@@ -92,6 +103,7 @@ class UpstreamCatalog(NewTables):
         return True
 
     def create_namespace(self, namespace: Levels, properties: Mapping[str, str]) -> None:
+        check_keys(properties)
         self._tables.server.create_namespace(namespace, properties)
 
     def drop_namespace(self, namespace: Levels) -> None:
@@ -100,9 +112,11 @@ class UpstreamCatalog(NewTables):
     def update_namespace_properties(
         self, namespace: Levels, removals: frozenset[str], updates: Mapping[str, str]
     ) -> PropertyChanges:
-        said = self._tables.server.update_namespace_properties(namespace, sorted(removals), updates)
-        updated, removed, missing = (tuple(said.get(key) or ()) for key in ("updated", "removed", "missing"))
-        return PropertyChanges(updated, removed, missing)
+        check_keys([*removals, *updates])
+        changed = self._tables.server.update_namespace_properties(namespace, sorted(removals), updates)
+        return PropertyChanges(
+            *(tuple(each or ()) for each in (changed.updated, changed.removed, changed.missing))
+        )
 
     def list_tables(self, namespace: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
         """Those of Iceberg tables too: to tell them apart each would have to be loaded."""
@@ -110,7 +124,7 @@ class UpstreamCatalog(NewTables):
 
     def table_exists(self, table: Levels) -> bool:
         try:
-            self._find(table)
+            self._tables.load(table)
         except (TableNotFound, NamespaceNotFound):
             return False
         return True
@@ -141,20 +155,33 @@ class UpstreamCatalog(NewTables):
                 raise
 
     def deregister_table(self, table: Levels) -> None:
-        self._drop(table, purge=False)
+        self._tables.drop(table, purge=False)
+
+    def purge_table(self, table: Levels, after_ms: int | None) -> None:
+        if after_ms == 0:
+            self._tables.drop(table, purge=True)
+        else:
+            self._purging.purge(self._find(table), after_ms)
 
     def drop_table(self, table: Levels) -> None:
-        self._drop(table, purge=True)
+        self._tables.drop(table, purge=True)
+
+    def deregistered(self) -> Iterator[Deregistered]:
+        """Those that were purged: of others the server behind knows nothing any more."""
+        return self._purging.deregistered()
+
+    def purges(self) -> Sequence[Purge]:
+        """None where only clients have credentials: the server cannot be asked whether it has a table again."""
+        return () if self.passes_identity else self._purging.pending()
+
+    def remove_purged(self, purge: Purge) -> bool:
+        return self._purging.remove(purge)
 
     def rename_table(self, source: Levels, destination: Levels) -> None:
         self._tables.rename(source, destination)
 
     def storage_options(self, table: Levels) -> Mapping[str, str]:
         return self._tables.options(self._tables.known(table))
-
-    def _drop(self, table: Levels, purge: bool) -> None:
-        self._find(table)
-        self._tables.drop(table, purge)
 
     def _find(self, table: Levels) -> Found:
         found = self._tables.load(table)

@@ -47,7 +47,7 @@ def properties_attempt(
     if hands_over(found.table, commit):
         body = _at_newest(tables.load(found.name, "all"), found, updates)
     else:
-        body = change(found.table, [on_version(MAIN, found.table.current)], *updates)
+        body = change(found.table, [on_version(MAIN, found.table.main)], *updates)
     return Attempt(found.name, found.table, found.files, body, identity=identity)
 
 
@@ -65,9 +65,9 @@ def _at_newest(table: LanceTable, found: Found, updates: Iterable[Json]) -> Json
     """`table` with all snapshots that the server has."""
     newest = found.files.newest()
     if newest is None or newest == table.current:
-        return change(table, [on_version(MAIN, table.current)], *updates)
+        return change(table, [on_version(MAIN, table.main)], *updates)
     if newest in table.manifests:
         moved = set_ref(MAIN, "branch", newest)
-        return change(table, [on_version(MAIN, table.current)], moved, *updates)
+        return change(table, [on_version(MAIN, table.main)], moved, *updates)
     record = found.files.record(newest)
     return next_version(table, newest, record.manifest_path, record.timestamp_ms, updates)

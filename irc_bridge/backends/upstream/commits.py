@@ -65,10 +65,10 @@ class _Wanted:
 
 
 class Commits(TableVersions):
-    def commit(self, table: Levels, decide: Decide, history: History = History.REFS) -> None:
+    def commit(self, table: Levels, decide: Decide, history: History = History.HEADS) -> None:
         self._repeated(lambda: self._apply(self._wanted(table, decide, history)), [table])
 
-    def commit_together(self, changes: Mapping[Levels, Decide], history: History = History.REFS) -> None:
+    def commit_together(self, changes: Mapping[Levels, Decide], history: History = History.HEADS) -> None:
         self.commit_beside(changes, (), history)
 
     def commit_beside(

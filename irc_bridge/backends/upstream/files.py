@@ -1,14 +1,18 @@
 """The files of tables, for what the namespace itself does with them."""
 
+import re
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
+from uuid import uuid4
 
-from irc_bridge.catalog.models import VersionRecord
+from irc_bridge.answers import Unreadable, inflated, parsed
+from irc_bridge.catalog.models import Levels, VersionRecord
 from irc_bridge.errors import InvalidInput
+from irc_bridge.lance_store.markers import RESERVED
 
 if TYPE_CHECKING:
     from irc_bridge.lance_store.staged import Staged
@@ -17,6 +21,16 @@ if TYPE_CHECKING:
     from irc_bridge.lance_store.version_files import VersionFiles
 
 _KEPT = 32
+_LONGEST_NAME = 60
+_METADATA = re.compile(r"metadata/[^/]*\.metadata\.json")
+_MOST_READ = 100
+_LARGEST_METADATA = 64 * 1024 * 1024
+_GZIP = b"\x1f\x8b"
+_MANIFEST = re.compile(r"_versions/[^/]+\.manifest")
+_NESTED_TABLE = re.compile(r"((?!tree/|_iceberg/).+?/)(_versions/[^/]+\.manifest|metadata/[^/]+\.metadata\.json)")
+_OF_ICEBERG = (".parquet", ".avro", ".orc", ".puffin", ".stats")
+_LEFT_EMPTY = ("metadata", "data")
+"""Folders that Iceberg servers make, and leave when they remove the files in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +61,45 @@ class TableFiles:
         entry = self.tables.manifest(self.path, latest) if latest else None
         require_of_table(self.storage, self.path, staged, entry)
 
+    def is_used(self, metadata_file: str | None = None) -> bool:
+        """Whether files lie there, other than that one metadata file of the server behind, or the marker of
+        another bridge behind, which reserves the folder of a table that it declares."""
+        name = (metadata_file or "").rpartition("/")[2]
+        own = {name, f".{name}.crc", RESERVED}  # Hadoop's local file system adds the second
+        for folder in self.storage.names(self.path):
+            inside = set(self.storage.names(f"{self.path}/{folder}")) if folder in _LEFT_EMPTY else {folder}
+            if inside - own:
+                return True
+        return False
+
+    def of_table(self, uuid: str, metadata: Set[str | None]) -> "list[FileEntry]":
+        """The files that go with the table: those of a Lance table, and the server's own files about it.
+        `metadata` are those that the server names; others belong to the table if they have its uuid."""
+        entries = self.storage.tree(self.path)
+        own = {(each or "").rpartition("/")[2] for each in metadata}
+        others = [each.name for each in entries if _METADATA.match(each.name) and _file_name(each.name) not in own]
+        if len(others) <= _MOST_READ:
+            is_own = self.storage.at_once(lambda path: self._has_uuid(path, uuid), others)
+            own |= {_file_name(name) for name, its in zip(others, is_own, strict=True) if its}
+        return _of_table(entries, own)
+
+    def _has_uuid(self, name: str, uuid: str) -> bool:
+        content = self.storage.read(f"{self.path}/{name}") or b""
+        try:
+            metadata = parsed(inflated(content, "gzip" if content[:2] == _GZIP else "", _LARGEST_METADATA))
+        except Unreadable:
+            return False
+        return isinstance(metadata, dict) and metadata.get("table-uuid") == uuid
+
     def remove(self, doomed: Sequence["FileEntry"]) -> None:
         """Those files and no others: the place may have a new table already."""
+        from irc_bridge.lance_store.mirrored import remove_engine_folders
+
         same = set(self.storage.tree(self.path)) & set(doomed)
         paths = [f"{self.path}/{each.name}" for each in sorted(same, key=lambda each: each.name)]
         for _ in self.storage.at_once(self.storage.delete, paths):
             pass
+        remove_engine_folders(self.storage, self.path)
         self.tables.forget(self.path)
 
     def record(self, version: int) -> VersionRecord:
@@ -70,18 +117,21 @@ class TableFiles:
 class Files:
     """Storages stay open while tables below the same root are used with the same options."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed_locations: Sequence[str] | None = ()) -> None:
+        """Versions of tables may name files in the allowed locations, beside those in the table's own folder:
+        anywhere with None."""
+        self.allowed_locations = allowed_locations
         self._lock = threading.Lock()
         self._open: OrderedDict[Any, TableFiles] = OrderedDict()
 
     def of(self, location: str, options: Mapping[str, str]) -> TableFiles:
-        place = _place(location)
+        place = one_form(location)
         root, _, name = place.rpartition("/")
         if not root or root.endswith("/") or not name:
             raise InvalidInput(f"The location {location} cannot be that of a table: it needs a folder above it")
         key = (root, frozenset(options.items()))
         with self._lock:
-            opened = self._open.pop(key, None) or _open(root, options)
+            opened = self._open.pop(key, None) or _open(root, options, self.allowed_locations)
             self._open[key] = opened
             while len(self._open) > _KEPT:
                 self._open.popitem(last=False)
@@ -90,14 +140,50 @@ class Files:
         return TableFiles(opened.storage, opened.tables, opened.versions, path)
 
 
-def _open(root: str, options: Mapping[str, str]) -> TableFiles:
+def _of_table(entries: "Sequence[FileEntry]", own_metadata: Set[str]) -> "list[FileEntry]":
+    """Another table may lie in the same folder, because it got the name that this one had before, or below it,
+    because it is in a namespace of this name."""
+    names = [each.name for each in entries]
+    nested = {match[1] for name in names if (match := _NESTED_TABLE.match(name))}
+    is_lance = any(_MANIFEST.match(name) for name in names)
+    is_shared = any(_METADATA.match(name) and _file_name(name) not in own_metadata for name in names)
+
+    def is_own(name: str) -> bool:
+        is_metadata = name.startswith("metadata/")
+        if is_metadata and _file_name(name) in own_metadata:
+            return True
+        if not is_lance or any(name.startswith(folder) for folder in nested):
+            return False
+        if not is_shared or name.startswith("_iceberg/"):
+            return True
+        return not is_metadata and not name.endswith(_OF_ICEBERG)
+
+    return [each for each in entries if is_own(each.name)]
+
+
+def _file_name(path: str) -> str:
+    """Without what Hadoop's local file system makes of the name of a checksum."""
+    name = path.rpartition("/")[2]
+    return name[1:].removesuffix(".crc") if name.startswith(".") and name.endswith(".crc") else name
+
+
+def _open(root: str, options: Mapping[str, str], allowed_locations: Sequence[str] | None) -> TableFiles:
     from irc_bridge.lance_store.storage import open_storage
     from irc_bridge.lance_store.tables import LanceTables
     from irc_bridge.lance_store.version_files import VersionFiles
 
-    storage = open_storage(root, options)
-    tables = LanceTables(storage)
+    storage = open_storage(root, options, allowed_locations)
+    tables = LanceTables(storage, allowed_locations)
     return TableFiles(storage, tables, VersionFiles(storage, tables), "")
+
+
+def place_below(root: str, table: Levels) -> str:
+    """A new location below the root, whatever characters the table's names have."""
+    return below(root, "/".join(map(_folder_name, table)) + f"-{uuid4().hex[:8]}")
+
+
+def _folder_name(level: str) -> str:
+    return re.sub(r"[^\w .-]", "_", level).lstrip(".")[:_LONGEST_NAME].strip() or "_"
 
 
 def below(root: str, path: str) -> str:
@@ -117,10 +203,11 @@ def is_local(location: str) -> bool:
 
 def same_place(one: str, other: str) -> bool:
     """Whichever way they are written."""
-    return _place(one) == _place(other)
+    return one_form(one) == one_form(other)
 
 
-def _place(location: str) -> str:
+def one_form(location: str) -> str:
+    """The location as this project writes it. InvalidInput for a file URI with a host."""
     from irc_bridge.lance_store.locations import file_uri, local_path
 
     return file_uri(local_path(location)) if is_local(location) else location.rstrip("/")

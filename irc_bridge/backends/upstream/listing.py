@@ -5,18 +5,23 @@ from collections.abc import Callable
 from functools import partial
 
 from irc_bridge.catalog.models import Levels
-from irc_bridge.errors import InvalidInput, NamespaceNotFound
+from irc_bridge.errors import BadGateway, InvalidInput, NamespaceNotFound
 from irc_bridge.irc_client.server import IrcServer, Listed
 
 _THEIRS, _OURS = "server:", "after:"
+_MOST_PAGES = 10_000
 
 Ask = Callable[[str | None, int | None], Listed]
 
 
 def everything(ask: Ask) -> list[Levels]:
+    """BadGateway for a server whose pages have no end."""
     listed = ask(None, None)
-    items = list(listed.items)
+    items, known = list(listed.items), set[str]()
     while listed.next_page:
+        if listed.next_page in known or len(known) >= _MOST_PAGES:
+            raise BadGateway("The server behind gives out pages without an end: none of the names is shown")
+        known.add(listed.next_page)
         listed = ask(listed.next_page, None)
         items += listed.items
     return items

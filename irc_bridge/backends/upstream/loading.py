@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING
 
 from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.backends.upstream.finishing import finish
+from irc_bridge.catalog.guard import GUARD_SUMMARY
 from irc_bridge.catalog.models import COMMITS, TABLE_TYPE, TABLE_UUID, History, Levels, TableInfo, Unchanged
+from irc_bridge.catalog.properties import GC_ENABLED
 from irc_bridge.errors import BridgeError
 from irc_bridge.irc_client.lance_tables import LOCATION, LanceTable
 
 if TYPE_CHECKING:
     from irc_bridge.lance_store.tables import Content
+
+
+_OF_THE_SERVER = (TABLE_TYPE, LOCATION, GC_ENABLED, GUARD_SUMMARY)
+"""What a table is to the server behind. To clients the bridge says it of every Lance table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,8 @@ def info_of(found: Found, content: "Content | None", token: Token) -> TableInfo:
         token=token,
         schema_metadata=content.schema_metadata,
         mirrored=content.mirrored,
+        schema_starts=content.schema_starts,
+        empty_list=content.empty_list,
     )
 
 
@@ -94,4 +102,4 @@ def _properties(table: LanceTable, commits: str) -> dict[str, str]:
     identities = [*shown.pop(COMMITS, "").split(), *commits.split()]
     if identities:
         shown[COMMITS] = " ".join(identities)
-    return {key: shown[key] for key in sorted(shown) if key not in (TABLE_TYPE, LOCATION)}
+    return {key: shown[key] for key in sorted(shown) if key not in _OF_THE_SERVER}

@@ -20,6 +20,7 @@ from irc_bridge.errors import (
     Conflict,
     Internal,
     InvalidInput,
+    NotFound,
     PermissionDenied,
     ServiceUnavailable,
     TableVersionAlreadyExists,
@@ -113,6 +114,9 @@ class Making:
         try:
             after = [self._tables.load(each.table) for each in attempts]
             there = [_is_in(each, found) for each, found in zip(attempts, after, strict=True)]
+        except NotFound:
+            # dropped meanwhile: what became of the commit tells nobody anything any more
+            raise
         except BridgeError:
             raise error from None
         if attempts and all(there):

@@ -1,12 +1,15 @@
 """The Lance tables of an IRC server: found, declared, registered, dropped, renamed."""
 
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from uuid import uuid4
 
-from irc_bridge.backends.upstream.files import Files, TableFiles, below, is_local, same_place
+from irc_bridge.backends.upstream.files import Files, TableFiles, is_local, one_form, place_below, same_place
+from irc_bridge.backends.upstream.places import Places, may_be_choice, not_allowed
 from irc_bridge.backends.upstream.storage_options import (
     expires_at_ms,
     holds_credentials,
@@ -15,7 +18,9 @@ from irc_bridge.backends.upstream.storage_options import (
 )
 from irc_bridge.catalog.models import MANAGED_BY, Levels
 from irc_bridge.errors import (
+    BadGateway,
     BridgeError,
+    CommitStateUnknown,
     Internal,
     InvalidInput,
     NamespaceNotFound,
@@ -30,11 +35,14 @@ from irc_bridge.irc_client.lance_tables import (
     LanceTable,
     change,
     declaration,
+    guard_commit,
     next_version,
     read_table,
 )
 from irc_bridge.irc_client.server import REGISTER, IrcServer
 from irc_bridge.names import dotted
+
+log = logging.getLogger(__name__)
 
 _KEPT = 1024
 _SOON_MS = 30_000
@@ -49,23 +57,34 @@ class Tables:
         root: str | None = None,
         managed_by: str | None = None,
         knows_lance: bool | None = None,
+        places: Places | None = None,
+        guards: bool = True,
     ) -> None:
         """`storage` are Lance storage options. Tables that do not say are declared below `root` with `managed_by`.
-        `knows_lance` is what is held of the server whatever it answers."""
+        `knows_lance` is what is held of the server whatever it answers. Without `places` a table may lie anywhere:
+        in a user's own process the rights are the user's. `guards` says whether tables whose storage decides about
+        their versions get a guard snapshot."""
         self.server = server
         self._files = files
         self._storage = storage
         self._root = root
         self._managed_by = managed_by
         self._knows_lance = knows_lance
+        self._places = places
+        self._guards = guards
         self._delegate = not holds_credentials(storage)
         self._seen: dict[Levels, LanceTable] = {}
         self._told: dict[Levels, LanceTable] = {}
         self._is_told = False
 
+    @property
+    def allowed_locations(self) -> Sequence[str]:
+        return self._files.allowed_locations or ()
+
     def told(self, table: Levels, result: Json) -> "Tables":
         """The same, who take this for the first answer to a load of the table."""
-        tables = Tables(self.server, self._files, self._storage, self._root, self._managed_by, self._knows_lance)
+        tables = copy(self)
+        tables._seen, tables._told = {}, {}
         tables._is_told = True
         told = read_table(table, result, self._knows_lance)
         if not self._delegate or told.config or is_local(told.location):
@@ -95,13 +114,33 @@ class Tables:
 
     def commit(self, table: Levels, before: LanceTable, body: Json) -> LanceTable:
         result = self.server.commit(table, dict(body))
-        after = replace(read_table(table, result, before.knows_lance), config=before.config)
-        return self._saw(table, after)
+        try:
+            after = replace(read_table(table, result, before.knows_lance), config=before.config)
+        except (BadGateway, TableNotFound) as error:
+            raise CommitStateUnknown(f"{error.message}. Whether the commit was made is not known", 502) from error
+        return self._guarded(table, self._saw(table, after))
+
+    def _guarded(self, table: Levels, state: LanceTable) -> LanceTable:
+        """The table as it is when it has a guard snapshot, or as it was where the server takes none. A table whose
+        versions are snapshots of the server needs none: the manifest lists that these name are gone."""
+        is_needed = self._guards and not (state.knows_lance or state.by_catalog or state.is_guarded)
+        if not is_needed or state.main is not None:
+            return state
+        try:
+            result = self.server.commit(table, dict(guard_commit(state)))
+            guarded = replace(read_table(table, result, state.knows_lance), config=state.config)
+        except BridgeError as error:
+            log.info("%s has no guard snapshot yet: %s", dotted(table), error.message)
+            return state
+        return self._saw(table, guarded)
 
     def options(self, table: LanceTable) -> dict[str, str]:
         return lance_options(self._storage, table.config)
 
     def files(self, table: LanceTable) -> TableFiles:
+        """InvalidInput for a table whose place nobody vouches for."""
+        if self._places is not None:
+            self._places.require_trusted(table)
         return self._files.of(table.location, without_expiry(self.options(table)))
 
     def declare(self, table: Levels, location: str | None, properties: Mapping[str, str]) -> LanceTable:
@@ -112,7 +151,9 @@ class Tables:
         try:
             if place is None and not declared.knows_lance:
                 place = self.unused(declared)
-            return declared if place is None else self._placed(table, declared, place)
+            if place is not None:
+                declared = self._placed(table, declared, place)
+            return self._guarded(table, declared)
         except BridgeError:
             with suppress(BridgeError):
                 self.server.drop_table(table, purge=False)
@@ -120,21 +161,60 @@ class Tables:
 
     def planned(self, table: Levels, location: str | None) -> str:
         """Where `declare` would put a table. Changes nothing."""
-        self.server.load_namespace(table[:-1])
         place = self._own_place(table) if location is None else location
-        body = {**declaration(table[-1], place, {}), "stage-create": True}
-        staged = read_table(table, self.server.create_table(table, body), self._knows_lance)
-        return place or self.unused(staged)
+        staged = self._staged(table, place)
+        planned = place or self.unused(staged)
+        if self._places is not None:
+            self._places.plan(table, planned)
+        return planned
+
+    def place_for(self, table: Levels, location: str) -> str:
+        """The location that a client names for a new table, in one form. InvalidInput unless clients may name it,
+        or the server behind chose it when the client staged the table."""
+        if not (self.is_for_clients(location) or self._is_planned(table, location)):
+            self._require_choice(table, location)
+        return one_form(location)
+
+    def _is_planned(self, table: Levels, location: str) -> bool:
+        with suppress(InvalidInput):
+            return self._places is not None and self._places.is_planned(table, location)
+        return False
+
+    def require_for_clients(self, location: str) -> None:
+        """InvalidInput for a location that clients may not name."""
+        if not self.is_for_clients(location):
+            raise not_allowed(location)
+
+    def is_for_clients(self, location: str) -> bool:
+        return self._places is None or self._places.are_for_clients(location)
+
+    def _require_choice(self, table: Levels, location: str) -> None:
+        chosen = one_form(self._staged(table, None).location)
+        try:
+            place = one_form(location)
+        except InvalidInput:
+            raise not_allowed(location) from None
+        if not may_be_choice(table[-1], chosen, place) or self.lance_table_at(place).is_used():
+            raise not_allowed(location)
+
+    def _staged(self, table: Levels, location: str | None) -> LanceTable:
+        self.server.load_namespace(table[:-1])
+        body = {**declaration(table[-1], location, {}), "stage-create": True}
+        return read_table(table, self.server.create_table(table, body), self._knows_lance)
 
     def unused(self, declared: LanceTable) -> str:
-        """The server's own choice, or one beside it where files are left of a table that had the name before."""
+        """The server's own choice, or one beside it where files lie already: of a table that had the name before,
+        or of one in a namespace of this name."""
         files = self.files(declared)
-        return files.location if files.newest() is None else f"{files.location}-{_unique()}"
+        return (
+            f"{files.location}-{uuid4().hex[:8]}" if files.is_used(declared.metadata_location) else files.location
+        )
 
     def register(self, table: Levels, location: str, properties: Mapping[str, str]) -> LanceTable:
         """A server that knows Lance takes the table's root for what it asks for; to another the table is declared
         there, with the version that its storage has."""
         if not self.server.offers(REGISTER):
+            self.require_for_clients(location)
             return self.registered_here(table, location, properties)
         try:
             answered = self.server.register_table(table, location)
@@ -142,6 +222,7 @@ class Tables:
         except (InvalidInput, NotFound, Internal) as refused:
             if isinstance(refused, NamespaceNotFound):
                 raise
+            self.require_for_clients(location)
             return self.registered_here(table, location, properties)
         wanted = self._wanted(properties)
         wanted = {key: each for key, each in wanted.items() if registered.properties.get(key) != each}
@@ -155,7 +236,7 @@ class Tables:
         after the name is gone. Who dies in between leaves files without a name."""
         found = self.load(table)
         files = self.files(found) if purge and not found.knows_lance else None
-        doomed = files.storage.tree(files.path) if files else []
+        doomed = files.of_table(found.uuid, {found.metadata_location, *found.old_metadata}) if files else []
         self.server.drop_table(table, purge and found.knows_lance)
         self._seen.pop(table, None)
         if files:
@@ -204,7 +285,7 @@ class Tables:
 
     def _own_place(self, table: Levels) -> str | None:
         """A name that was used before may have left files behind."""
-        return None if self._root is None else below(self._root, "/".join(table) + f"-{_unique()}")
+        return None if self._root is None else place_below(self._root, table)
 
     def _expires_soon(self, table: LanceTable) -> bool:
         at = expires_at_ms(self.options(table))
@@ -215,7 +296,3 @@ class Tables:
             self._seen.clear()
         self._seen[table] = state
         return state
-
-
-def _unique() -> str:
-    return uuid4().hex[:8]

@@ -1,0 +1,150 @@
+"""The open connections of one process: how many there may be, and when one ends because nothing happens on it.
+
+Once a second a sweep looks at each connection. It is ended when its activity and the mark of its progress have
+been the same for as long as that activity allows. A new connection beyond the limit ends others first:
+unfinished request heads, then idle connections, then those that wait for a client that does nothing, the longest
+first.
+"""
+
+import asyncio
+import logging
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from operator import itemgetter
+from typing import Protocol
+
+if sys.platform != "win32":
+    import resource
+
+log = logging.getLogger(__name__)
+
+_SWEEP_S = 1
+_STALLED_S = 5
+"""After so long without progress a connection counts as stalled and may be ended for a new one."""
+_ENDED_AT_ONCE = 16
+"""A new connection beyond the limit ends one in so many: to look at all of them for each would take too long."""
+_FOR_FILES = 512
+"""So many descriptors are kept for everything that is no connection of a client, half of them where there are
+few."""
+_MOST_DESCRIPTORS = 65_536
+
+
+class Activity(Enum):
+    IDLE = "idle"
+    HEAD = "with an unfinished request head"
+    BODY = "with an unfinished request body"
+    REST = "with the rest of a body that was answered already"
+    ANSWER = "with an answer that the client does not read"
+    WORK = "with a request under way"
+
+
+class Watched(Protocol):
+    """A connection as the sweep sees it."""
+
+    def activity(self) -> tuple[Activity, int]:
+        """What goes on, and a number that changes when that makes progress."""
+
+    def end(self, activity: Activity) -> None:
+        """Closes the connection, whose activity has not made progress."""
+
+    def refuse(self) -> None:
+        """Closes the connection, which is one too many."""
+
+
+@dataclass(slots=True)
+class _State:
+    seen: tuple[Activity, int]
+    since: float
+
+
+class Connections:
+    """`idle_s` and `stalled_s` are the seconds after which an idle connection and a client that does not go on
+    with a request or an answer are ended."""
+
+    def __init__(self, most: int, idle_s: float, stalled_s: float) -> None:
+        self._most = most
+        self._patience = dict.fromkeys(Activity, stalled_s) | {Activity.IDLE: idle_s, Activity.WORK: inf}
+        self._open: dict[Watched, _State] = {}
+        self._sweeping = False
+        self._ended: Counter[str] = Counter()
+
+    def add(self, connection: Watched) -> None:
+        loop = asyncio.get_running_loop()
+        self._open[connection] = _State((Activity.IDLE, -1), loop.time())
+        if len(self._open) > self._most and not self._make_room(loop.time()):
+            self._ended["refused"] += 1
+            connection.refuse()
+        if not self._sweeping:
+            self._sweeping = True
+            loop.call_later(_SWEEP_S, self._sweep)
+
+    def remove(self, connection: Watched) -> None:
+        self._open.pop(connection, None)
+
+    def _sweep(self) -> None:
+        """Goes on as long as there are connections."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection, activity, since in list(self._look(now)):
+            if now - since >= self._patience[activity]:
+                self._end(connection, activity)
+        self._report()
+        self._sweeping = bool(self._open)
+        if self._sweeping:
+            loop.call_later(_SWEEP_S, self._sweep)
+
+    def _look(self, now: float) -> Iterator[tuple[Watched, Activity, float]]:
+        """Each connection, its activity, and since when that has made no progress."""
+        for connection, state in self._open.items():
+            seen = connection.activity()
+            if seen != state.seen:
+                state.seen, state.since = seen, now
+            yield connection, seen[0], state.since
+
+    def _make_room(self, now: float) -> bool:
+        """Ends some of the connections that can best be missed. False when there is none."""
+        candidates = [
+            (_RANK[activity], since, number, connection, activity)
+            for number, (connection, activity, since) in enumerate(self._look(now))
+            if activity in _RANK and number < len(self._open) - 1
+            if activity in (Activity.HEAD, Activity.IDLE) or now - since >= _STALLED_S
+        ]
+        candidates.sort(key=itemgetter(0, 1, 2))
+        for *_, connection, activity in candidates[: max(1, self._most // _ENDED_AT_ONCE)]:
+            self._ended[activity.value] += 1
+            self._end(connection, activity)
+        return bool(candidates)
+
+    def _end(self, connection: Watched, activity: Activity) -> None:
+        self.remove(connection)
+        connection.end(activity)
+
+    def _report(self) -> None:
+        if self._ended:
+            ended = ", ".join(f"{count} {what}" for what, count in self._ended.items())
+            log.warning("There are too many connections, %d are allowed: ended %s", self._most, ended)
+            self._ended.clear()
+
+
+_RANK = {Activity.HEAD: 0, Activity.IDLE: 1, Activity.REST: 2, Activity.ANSWER: 2, Activity.BODY: 2}
+"""Which connection is ended first for a new one."""
+
+
+def most_connections() -> int:
+    """How many connections the process can have, after it raised its limit of descriptors as far as it may."""
+    if sys.platform == "win32":
+        return _MOST_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    descriptors = _at_most(hard)
+    if _at_most(soft) < descriptors:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
+    return descriptors - min(_FOR_FILES, descriptors // 2)
+
+
+def _at_most(limit: int) -> int:
+    """RLIM_INFINITY is below zero."""
+    return min(limit, _MOST_DESCRIPTORS) if limit >= 0 else _MOST_DESCRIPTORS

@@ -1,0 +1,154 @@
+"""One connection of a client: uvicorn's, with limits to what may come on it and an account of what goes on."""
+
+import asyncio
+from typing import Any, cast
+
+from httptools import HttpParserError, HttpParserUpgrade
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from irc_bridge.errors import BridgeError, HeadTooLarge, InvalidInput, RequestTimeout, ServiceUnavailable
+from irc_bridge.server.connections import Activity, Connections
+from irc_bridge.server.joined_writes import JoinedWrites
+from irc_bridge.server.replies import refusal
+
+LARGEST_HEAD = 64 * 1024
+
+_NO_MESSAGE, _HEAD, _BODY = range(3)
+
+
+class HttpConnection(HttpToolsProtocol):
+    """The parser keeps an unfinished header line, or what stands between two chunks of a body, and copies it
+    whenever more of it comes. So it gets LARGEST_HEAD bytes at a time, and nothing more after twice as many
+    without an end."""
+
+    def __init__(self, *, connections: Connections, **more: Any) -> None:
+        super().__init__(**more)
+        self._connections = connections
+        self._part = _NO_MESSAGE
+        self._fed = 0
+        """Bytes that came since the parser gave something out. Where a head began it counts as LARGEST_HEAD bytes:
+        what stood before it is not known."""
+        self._reads = self._requests = 0
+        self._error: BridgeError | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self._is_sent_a_rest)))
+        self._connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._reads += 1
+        if len(data) <= LARGEST_HEAD:
+            self._feed(data)
+            return
+        for start in range(0, len(data), LARGEST_HEAD):
+            if not self.transport.is_closing():
+                self._feed(data[start : start + LARGEST_HEAD])
+
+    def _feed(self, data: bytes) -> None:
+        self._fed += len(data)
+        try:
+            self.parser.feed_data(data)
+        except HttpParserError:
+            self._refuse(self._error or InvalidInput("This is no HTTP/1.1 request that this server understands"))
+        except HttpParserUpgrade as upgrade:  # the request is answered in HTTP/1.1, and so is what follows it
+            self._feed(data[upgrade.args[0] :])
+        if self._part == _NO_MESSAGE:
+            self._fed = 0
+        elif self._fed > 2 * LARGEST_HEAD:
+            self._refuse(_too_large())
+
+    def on_message_begin(self) -> None:
+        self._part = _HEAD
+        self._fed = LARGEST_HEAD
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        if self._fed > LARGEST_HEAD and self._head_size() > LARGEST_HEAD:
+            self._error = _too_large()
+            raise self._error
+        self._part = _BODY
+        self._fed = 0
+        self._requests += 1
+        super().on_headers_complete()
+        self.headers = []  # trailers come after the body, and are no headers of the request
+
+    def on_body(self, body: bytes) -> None:
+        self._fed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._part = _NO_MESSAGE
+        super().on_message_complete()
+        if self.cycle.response_complete and not self.cycle.keep_alive:
+            self.transport.close()
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's own, but without a timer for each answer: the sweep of Connections ends idle
+        connections."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+
+    def activity(self) -> tuple[Activity, int]:
+        unsent = self.transport.get_write_buffer_size()
+        if unsent:
+            return Activity.ANSWER, unsent
+        if self.cycle is not None and not self.cycle.response_complete:
+            if self.cycle.more_body and not self.flow.read_paused:
+                return Activity.BODY, self._reads
+            return Activity.WORK, 0
+        if self._part == _HEAD:
+            return Activity.HEAD, self._requests
+        return Activity.REST if self._is_sent_a_rest() else Activity.IDLE, self._requests
+
+    def end(self, activity: Activity) -> None:
+        if activity is Activity.IDLE:
+            self.transport.close()
+        elif activity in (Activity.HEAD, Activity.BODY) and not self._is_answering():
+            self._say(RequestTimeout("The request did not come to its end in time"))
+        else:
+            self.transport.abort()
+
+    def refuse(self) -> None:
+        self._say(ServiceUnavailable("This server has as many connections as it can: try again later"))
+
+    def _refuse(self, error: BridgeError) -> None:
+        if self.transport.is_closing():
+            return
+        if self._is_answering():
+            self.transport.abort()  # the client would take the refusal for a part of that answer
+        else:
+            self._say(error)
+
+    def _is_answering(self) -> bool:
+        """Whether an answer is under way, or a request before the one that comes in."""
+        if self.cycle is None or self.cycle.response_complete:
+            return False
+        return bool(self.cycle.response_started or self.pipeline or self._part != _BODY)
+
+    def _say(self, error: BridgeError) -> None:
+        """Answers past the application, and closes the connection."""
+        response = refusal(error, self.url if self._part != _NO_MESSAGE else b"", None)
+        headers = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
+        head = STATUS_LINE[error.status] + headers + b"connection: close\r\n\r\n"
+        self.transport.write(head + bytes(response.body))
+        self._part = _NO_MESSAGE
+        self.transport.close()
+
+    def _is_sent_a_rest(self) -> bool:
+        """Whether the body of a request that was answered is still coming."""
+        return self._part == _BODY and self.cycle.response_complete
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+
+def _too_large() -> BridgeError:
+    return HeadTooLarge(f"A request head may have {LARGEST_HEAD} bytes in all: send fewer or shorter headers")
