@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 from irc_bridge.backends.upstream.files import Files, TableFiles, is_local, one_form, place_below, same_place
@@ -144,12 +145,18 @@ class Tables:
         return self._files.of(table.location, without_expiry(self.options(table)))
 
     def declare(self, table: Levels, location: str | None, properties: Mapping[str, str]) -> LanceTable:
-        """Who dies on the way leaves a table without versions, at the server's own location or at ours."""
+        """Makes a table without versions. Its place is chosen before its name is there: from then on other writers
+        may write into the place. A crash on the way leaves a table without versions, at the server's own location
+        or at ours."""
         place = self._own_place(table) if location is None else location
+        chosen = None if place is not None or self._knows_lance else self._choice(table)
+        if chosen is not None and (free := self.unused(chosen)) != chosen.location:
+            place = free
         result = self.server.create_table(table, dict(declaration(table[-1], place, self._wanted(properties))))
         declared = self._saw(table, read_table(table, result, self._knows_lance))
         try:
-            if place is None and not declared.knows_lance:
+            is_checked = chosen is not None and same_place(chosen.location, declared.location)
+            if place is None and not (declared.knows_lance or is_checked):
                 place = self.unused(declared)
             if place is not None:
                 declared = self._placed(table, declared, place)
@@ -158,6 +165,13 @@ class Tables:
             with suppress(BridgeError):
                 self.server.drop_table(table, purge=False)
             raise
+
+    def _choice(self, table: Levels) -> LanceTable | None:
+        """The table as the server would make it, None where it does not say that beforehand."""
+        try:
+            return read_table(table, self.server.create_table(table, _staging(table, None)), self._knows_lance)
+        except (InvalidInput, Unsupported, Unprocessable, Internal, BadGateway):
+            return None
 
     def planned(self, table: Levels, location: str | None) -> str:
         """Where `declare` would put a table. Changes nothing."""
@@ -199,8 +213,7 @@ class Tables:
 
     def _staged(self, table: Levels, location: str | None) -> LanceTable:
         self.server.load_namespace(table[:-1])
-        body = {**declaration(table[-1], location, {}), "stage-create": True}
-        return read_table(table, self.server.create_table(table, body), self._knows_lance)
+        return read_table(table, self.server.create_table(table, _staging(table, location)), self._knows_lance)
 
     def unused(self, declared: LanceTable) -> str:
         """The server's own choice, or one beside it where files lie already: of a table that had the name before,
@@ -296,3 +309,8 @@ class Tables:
             self._seen.clear()
         self._seen[table] = state
         return state
+
+
+def _staging(table: Levels, location: str | None) -> dict[str, Any]:
+    """The body of a create that makes nothing and tells what it would make."""
+    return {**declaration(table[-1], location, {}), "stage-create": True}
