@@ -26,7 +26,9 @@ from irc_bridge.errors import (
     InvalidInput,
     NamespaceNotFound,
     NotFound,
+    PermissionDenied,
     TableNotFound,
+    Unauthenticated,
     Unprocessable,
     Unsupported,
 )
@@ -47,6 +49,8 @@ log = logging.getLogger(__name__)
 
 _KEPT = 1024
 _SOON_MS = 30_000
+_NO_CHOICE = (BadGateway, Internal, InvalidInput, PermissionDenied, Unauthenticated, Unprocessable, Unsupported)
+"""How servers refuse to stage a table, and storages to show its place without credentials for a table."""
 
 
 class Tables:
@@ -149,13 +153,12 @@ class Tables:
         may write into the place. A crash on the way leaves a table without versions, at the server's own location
         or at ours."""
         place = self._own_place(table) if location is None else location
-        chosen = None if place is not None or self._knows_lance else self._choice(table)
-        if chosen is not None and (free := self.unused(chosen)) != chosen.location:
-            place = free
+        chosen, free = (None, None) if place is not None or self._knows_lance else self._choice(table)
+        place = place if free == chosen else free
         result = self.server.create_table(table, dict(declaration(table[-1], place, self._wanted(properties))))
         declared = self._saw(table, read_table(table, result, self._knows_lance))
         try:
-            is_checked = chosen is not None and same_place(chosen.location, declared.location)
+            is_checked = chosen is not None and same_place(chosen, declared.location)
             if place is None and not (declared.knows_lance or is_checked):
                 place = self.unused(declared)
             if place is not None:
@@ -166,12 +169,14 @@ class Tables:
                 self.server.drop_table(table, purge=False)
             raise
 
-    def _choice(self, table: Levels) -> LanceTable | None:
-        """The table as the server would make it, None where it does not say that beforehand."""
+    def _choice(self, table: Levels) -> tuple[str | None, str | None]:
+        """The location that the server would choose for a new table, and a free one beside it if files lie there.
+        None twice where that cannot be learned before the table is made."""
         try:
-            return read_table(table, self.server.create_table(table, _staging(table, None)), self._knows_lance)
-        except (InvalidInput, Unsupported, Unprocessable, Internal, BadGateway):
-            return None
+            staged = read_table(table, self.server.create_table(table, _staging(table, None)), self._knows_lance)
+            return self.files(staged).location, self.unused(staged)
+        except _NO_CHOICE:
+            return None, None
 
     def planned(self, table: Levels, location: str | None) -> str:
         """Where `declare` would put a table. Changes nothing."""
