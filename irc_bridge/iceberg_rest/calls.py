@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from irc_bridge import bodies, names, wire
+from irc_bridge import names
 from irc_bridge.catalog.models import EVERYTHING, Levels, PageRequest
 from irc_bridge.errors import InvalidInput, NamespaceNotFound
-from irc_bridge.iceberg_rest.warm import Asked, WarmLoads
+from irc_bridge.http import bodies, calls
+from irc_bridge.iceberg_rest.load_cache import LoadCache, Target
 
 DEFAULT_PAGE_SIZE = 1000
 
@@ -25,9 +26,9 @@ class Identifier:
 
 
 @dataclass
-class Call(wire.Call):
-    asked: Asked
-    warm: WarmLoads
+class Call(calls.Call):
+    target: Target
+    loads: LoadCache
 
     @cached_property
     def namespace(self) -> Levels:

@@ -22,7 +22,6 @@ from pyiceberg.table.update import (
 )
 from starlette.responses import Response
 
-from irc_bridge import bodies
 from irc_bridge.catalog.models import (
     COMMITS,
     CREATED_SCHEMA_ID,
@@ -35,12 +34,13 @@ from irc_bridge.catalog.models import (
 from irc_bridge.catalog.passing import CanCommitBeside
 from irc_bridge.catalog.ports import CanCommit, CanCommitTogether, CanKeepVersions
 from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput, TableVersionNotFound
+from irc_bridge.http import bodies
+from irc_bridge.http.replies import SlottedReply, encoded
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
 from irc_bridge.iceberg_rest.changes import Changes, new_version
-from irc_bridge.iceberg_rest.loads import metadata_location
+from irc_bridge.iceberg_rest.loads import metadata_for_engines, metadata_location
 from irc_bridge.iceberg_rest.requests import CommitTableRequest, CommitTransactionRequest
-from irc_bridge.iceberg_rest.shown import answered_metadata
 from irc_bridge.iceberg_rest.staging import create_staged
 from irc_bridge.translation.metadata import table_metadata
 
@@ -124,12 +124,14 @@ def _creates(request: CommitTableRequest) -> bool:
 
 
 def _committed(call: Call, table: Identifier, info: TableInfo, created: bool = False) -> Response:
-    shown = (
-        answered_metadata(call, table.in_catalog, info) if created else table_metadata(info, call.warehouse.view)
+    metadata = (
+        metadata_for_engines(call, table.in_catalog, info)
+        if created
+        else table_metadata(info, call.warehouse.view)
     )
-    metadata = shown.model_dump_json().encode()
-    location = json.dumps(metadata_location(info, metadata)).encode()
-    return replies.ok_bytes(b'{"metadata-location":' + location + b',"metadata":' + metadata + b"}")
+    metadata_json = metadata.model_dump_json().encode()
+    location = encoded(metadata_location(info, metadata_json))
+    return SlottedReply({"metadata-location": location, "metadata": metadata_json}, slot={})
 
 
 def _digest(data: bytes) -> str:

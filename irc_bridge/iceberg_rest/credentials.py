@@ -7,6 +7,7 @@ from starlette.responses import Response
 from irc_bridge.catalog.models import History, TableInfo
 from irc_bridge.catalog.ports import CanVendCredentials
 from irc_bridge.errors import TableNotFound
+from irc_bridge.http.replies import NO_STORE
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
 from irc_bridge.translation.storage_options import iceberg_options
@@ -29,9 +30,7 @@ def load_credentials(call: Call) -> Response:
     info = call.catalog.load_table(identifier.in_catalog, History.HEADS)
     assert isinstance(info, TableInfo)
     content = {"storage-credentials": [{"prefix": info.location, "config": _options(call, identifier)}]}
-    response = replies.ok(content)
-    response.headers["cache-control"] = "no-store, private"
-    return response
+    return replies.ok(content, NO_STORE)
 
 
 def _options(call: Call, table: Identifier) -> Mapping[str, str]:

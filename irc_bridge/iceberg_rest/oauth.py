@@ -1,7 +1,6 @@
-import json
-
 from starlette.responses import Response
 
+from irc_bridge.http.replies import failure
 from irc_bridge.iceberg_rest.calls import Call
 
 
@@ -11,4 +10,4 @@ def get_token(call: Call) -> Response:
         "error": "unsupported_grant_type",
         "error_description": "This server gives out no tokens: configure the client's token property",
     }
-    return Response(json.dumps(content), status_code=400, media_type="application/json")
+    return failure(content, 400)

@@ -8,11 +8,12 @@ from typing import Any
 from anyio import to_thread
 from starlette.responses import Response
 
-from irc_bridge import names, wire
+from irc_bridge import names
 from irc_bridge.answers import LARGE
 from irc_bridge.catalog.models import Levels
 from irc_bridge.catalog.passing import Answered, CanPass, Passed
 from irc_bridge.catalog.warehouses import Warehouse
+from irc_bridge.http import calls
 from irc_bridge.iceberg_rest.calls import Call, Identifier
 from irc_bridge.iceberg_rest.endpoints import Endpoint
 from irc_bridge.iceberg_rest.seen import SeenTables
@@ -130,7 +131,7 @@ class Passage:
         assert self.endpoint is not None
         if table is not None:
             self.about(table, loaded)
-        return await wire.run(self.endpoint.handler, self.call, self.endpoint.changes)
+        return await calls.run(self.endpoint.handler, self.call, self.endpoint.changes)
 
     def about(self, table: Levels, loaded: Json | None) -> None:
         self.call.table = Identifier(table[:-1], table[-1], table)

@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from irc_bridge import wire
 from irc_bridge.catalog.models import Levels
 from irc_bridge.catalog.passing import CanPass
 from irc_bridge.errors import BadGateway, InvalidInput
+from irc_bridge.http import calls
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.commits import commit_transaction_beside
 from irc_bridge.iceberg_rest.passage import Look, Passage
@@ -82,7 +82,7 @@ async def commit_transaction(passage: Passage) -> Response:
     def handler(call: Call) -> Response:
         return commit_transaction_beside(call, ours, others)
 
-    return await wire.run(handler, passage.call, True)
+    return await calls.run(handler, passage.call, True)
 
 
 async def _look_at(passage: Passage, table: Levels, change: Json) -> Look | None:

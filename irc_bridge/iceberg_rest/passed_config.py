@@ -1,6 +1,5 @@
 """/v1/config of a warehouse that another server keeps: what that server says, as it is true of the bridge."""
 
-import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -73,8 +72,8 @@ def _reads(endpoint: str) -> bool:
     return endpoint.startswith(_READS) or endpoint.endswith(_CHANGES_NOTHING)
 
 
-def vended(said: Json, passes_identity: bool) -> bytes:
-    """What a LoadTableResult says beside the metadata, credentials above all, as the end of another one."""
+def fields_beside_metadata(said: Json, passes_identity: bool) -> Json:
+    """The fields of a LoadTableResult that may hold credentials, for the slot of another LoadTableResult."""
     config = {name: value for name, value in (said.get("config") or {}).items() if _is_kept(name, passes_identity)}
     more = {"storage-credentials": said["storage-credentials"]} if said.get("storage-credentials") else {}
-    return json.dumps({"config": config, **more}, separators=(",", ":")).encode()[1:]
+    return {"config": config, **more}

@@ -12,10 +12,10 @@ from anyio import to_thread
 from starlette.responses import Response
 
 from irc_bridge.catalog.passing import Answered, Headers, Passed
+from irc_bridge.http.replies import NO_STORE, SlottedReply
 from irc_bridge.iceberg_rest import passed_config
-from irc_bridge.iceberg_rest.loads import EMPTY_CONFIG, known_answer
+from irc_bridge.iceberg_rest.loads import NO_CONFIG, cached_answer
 from irc_bridge.iceberg_rest.passage import Passage
-from irc_bridge.iceberg_rest.replies import ok_bytes
 from irc_bridge.iceberg_rest.sent_on import as_it_is, from_file
 from irc_bridge.iceberg_rest.table_answers import Json
 
@@ -50,21 +50,20 @@ async def load_table(passage: Passage) -> Response:
 
 async def _of_lance_table(passage: Passage, loaded: Json, answered: Answered, sent: Passed) -> Response:
     response = await passage.handled(await passage.levels(sent.path), loaded)
-    body = bytes(response.body)
-    if response.status_code != 200 or not body.endswith(EMPTY_CONFIG):
+    if not isinstance(response, SlottedReply):
         return response
     etag = _tag(response.headers["etag"], dict(answered.headers).get(b"etag"))
-    end = passed_config.vended(loaded, passage.target.behind.passes_identity)
-    if end == EMPTY_CONFIG:
-        return ok_bytes(body, {"etag": etag or response.headers["etag"]})
-    # who vends credentials says with its own ETag how long an answer with them is good
+    slot = passed_config.fields_beside_metadata(loaded, passage.target.behind.passes_identity)
+    if slot == NO_CONFIG:
+        return response.filled(slot, {"etag": etag or response.headers["etag"]})
+    # the ETag of the server that gave the credentials tells how long an answer with them is good
     headers = {"etag": etag} if etag else {}
-    return ok_bytes(body.removesuffix(EMPTY_CONFIG) + end, {**headers, "cache-control": "no-store, private"})
+    return response.filled(slot, {**headers, **NO_STORE})
 
 
 async def _still_right(passage: Passage, sent: Passed, tag: _Tag) -> bool:
     """The server behind has nothing new. Nothing is opened to see whether the storage has."""
-    known = known_answer(passage.call, await passage.levels(sent.path))
+    known = cached_answer(passage.call, await passage.levels(sent.path))
     if known is None or known.etag.strip('"') != tag.ours:
         return False
     return await to_thread.run_sync(passage.target.behind.same_files, known.token)

@@ -64,7 +64,7 @@ class Passing:
         asked = Passed(
             method=call.method,
             path=path,
-            query=call.asked[1],
+            query=call.target[1],
             headers=_readable(call.headers.raw),
             body=call.body,
             commits=operation in _COMMITS,

@@ -7,9 +7,10 @@ from starlette.responses import Response
 from irc_bridge.catalog.models import CREATED_SCHEMA_ID, TABLE_TYPE, IcebergView, NewTable
 from irc_bridge.catalog.ports import CanCreateTables, CanDropTables, CanRegisterTables, CanRenameTables
 from irc_bridge.errors import InvalidInput, TableNotFound
+from irc_bridge.http.replies import SlottedReply
 from irc_bridge.iceberg_rest import properties, replies
 from irc_bridge.iceberg_rest.calls import Call, Identifier
-from irc_bridge.iceberg_rest.loads import create_result, load_result
+from irc_bridge.iceberg_rest.loads import NO_CONFIG, create_result, load_result
 from irc_bridge.iceberg_rest.requests import (
     CreateTableRequest,
     RegisterTableRequest,
@@ -53,8 +54,8 @@ def _answered_id(schema: Schema, view: IcebergView) -> int:
 
 
 def _staged(call: Call, table: Identifier, new: NewTable, schema: Schema) -> Response:
-    metadata = staged_metadata(call, table, new, schema).model_dump_json()
-    return replies.ok_bytes(f'{{"metadata":{metadata},"config":{{}}}}'.encode())
+    metadata = staged_metadata(call, table, new, schema).model_dump_json().encode()
+    return SlottedReply({"metadata": metadata}, NO_CONFIG)
 
 
 def drop_table(call: Call) -> Response:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from irc_bridge import bodies, names, wire
-from irc_bridge.catalog.cache import AnswerCache
+from irc_bridge import names
 from irc_bridge.catalog.models import Levels, PageRequest
 from irc_bridge.errors import InvalidInput, Unsupported
+from irc_bridge.http import bodies, calls
+from irc_bridge.http.cache import AnswerCache
 from irc_bridge.lance_rest.requests import Request
 
 MAIN = "main"
@@ -17,7 +18,7 @@ RequestT = TypeVar("RequestT", bound=Request)
 
 
 @dataclass
-class Call(wire.Call):
+class Call(calls.Call):
     answers: AnswerCache
     max_body_bytes: int
 

@@ -10,11 +10,12 @@ import pyarrow as pa
 from pydantic import RootModel, StrictStr
 from starlette.responses import Response
 
-from irc_bridge import bodies, wire
 from irc_bridge.catalog import properties
 from irc_bridge.catalog.models import Commit, History, NewTable, TableInfo
 from irc_bridge.catalog.ports import CanCommit, CanCountRows, CanCreateTables, CanWriteRows
 from irc_bridge.errors import InvalidInput, TableAlreadyExists, TableNotFound
+from irc_bridge.http import bodies
+from irc_bridge.http.replies import JSON
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.arrow_bodies import rows_of
 from irc_bridge.lance_rest.calls import Call, require_main
@@ -64,7 +65,7 @@ def count_table_rows(call: Call) -> Response:
     """A bare number."""
     request = call.read(CountTableRowsRequest)
     count = call.able(CanCountRows).count_rows(call.table, request.version, request.predicate)
-    return Response(str(count), media_type=wire.JSON)
+    return Response(str(count), media_type=JSON)
 
 
 def get_table_stats(call: Call) -> Response:

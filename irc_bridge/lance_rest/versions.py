@@ -6,9 +6,10 @@ from urllib.parse import unquote
 
 from starlette.responses import Response
 
-from irc_bridge import bodies, names
+from irc_bridge import names
 from irc_bridge.catalog.models import Levels, NewVersion, VersionRange, VersionRecord
 from irc_bridge.catalog.ports import CanKeepVersions
+from irc_bridge.http import bodies
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.calls import Call, require_main, whole_number
 from irc_bridge.lance_rest.requests import (

@@ -5,9 +5,9 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from irc_bridge.bodies import BodyMemory
 from irc_bridge.catalog.passing import CanPass
 from irc_bridge.catalog.warehouses import Warehouses
+from irc_bridge.http.bodies import BodyMemory
 from irc_bridge.iceberg_rest.router import IcebergRest
 from irc_bridge.lance_rest.router import LanceRest
 from irc_bridge.server.admission import METHODS, Admission

@@ -1,4 +1,4 @@
-"""Finished answers. A version never changes, so its bytes are made once."""
+"""The cache of finished answers. A version of a table never changes, so its answer is encoded once."""
 
 import sys
 from collections import OrderedDict
@@ -6,18 +6,19 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from threading import Lock
 
+from irc_bridge.http.replies import SlottedReply
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     token: Hashable
-    body: bytes
-    etag: str
-    reply: object
-    """What the protocol sends where nothing about the request asks for more."""
+    """The catalog's token: tells whether the table is still as the answer shows it."""
+    reply: SlottedReply
+    etag: str = ""
 
 
 class AnswerCache:
-    """The least recently used answers go first once all together, keys included, are larger than `max_bytes`."""
+    """Removes the least recently used answers when all answers and their keys are larger than `max_bytes`."""
 
     def __init__(self, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._max_bytes = max_bytes
@@ -51,7 +52,7 @@ _OBJECTS = 2 * 1024
 
 
 def _size(key: Hashable, answer: Answer) -> int:
-    return _OBJECTS + _key_size(key) + len(answer.body)
+    return _OBJECTS + _key_size(key) + len(answer.reply.body)
 
 
 def _key_size(key: Hashable) -> int:

@@ -22,8 +22,8 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from irc_bridge.errors import BodyTooLarge, InvalidInput, ServiceUnavailable, UnsupportedMediaType
+from irc_bridge.http.replies import JSON
 
-JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 LARGEST_JSON = 8 * 1024 * 1024
 LARGE = 64 * 1024
