@@ -21,6 +21,9 @@ from irc_bridge.http import bodies
 
 log = logging.getLogger(__name__)
 
+OPERATION, WAREHOUSE, PRINCIPAL, REQUEST_ID = "operation", "warehouse", "principal", "request_id"
+"""The keys of scope["state"]: what is known about a request, for log lines and other middleware."""
+
 Ability = TypeVar("Ability")
 
 
@@ -37,10 +40,18 @@ class Call:
     headers: Headers
     body: bytes
     warehouses: Warehouses
+    state: dict[str, Any]
+    """What middleware may read of the request: scope["state"]."""
 
     @cached_property
     def warehouse(self) -> Warehouse:
-        return self.warehouses.only() if self.prefix is None else self.warehouses[names.decode(self.prefix)]
+        return self.choose(None if self.prefix is None else names.decode(self.prefix))
+
+    def choose(self, name: str | None) -> Warehouse:
+        """The warehouse with this name, without a name the only one. The log line of the request names it."""
+        warehouse = self.warehouses.only() if name is None else self.warehouses[name]
+        self.state[WAREHOUSE] = warehouse.name
+        return warehouse
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -105,7 +116,7 @@ async def _answer_or_failure(
     except ClientDisconnect:
         raise
     except Exception:
-        request_id = request.scope.get("request_id")
+        request_id = request.state.request_id
         log.exception("request %s failed", request_id)
         return failure(Internal(f"Internal error. The server's log has the cause under {request_id}"))
 

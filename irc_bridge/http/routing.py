@@ -1,10 +1,15 @@
-"""From a raw path to an endpoint. A name may hold an encoded slash, so a path is cut into words before the words
-are decoded. Starlette's own path patterns match decoded paths."""
+"""Routing on the raw path. A name may hold an encoded slash, so a path is cut into words before the words are
+decoded. Starlette's own routes match decoded paths."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from starlette.datastructures import URLPath
+from starlette.routing import BaseRoute, NoMatchFound
+from starlette.routing import Match as HowFar
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from irc_bridge.errors import MethodNotAllowed, RouteNotFound
 
@@ -14,6 +19,34 @@ Shape = tuple[str, ...]
 PREFIX = "prefix"
 """The placeholder that names the warehouse."""
 _LONGEST_CACHED_PATH = 512
+
+
+class RawRoute(BaseRoute):
+    """A route of Starlette that looks at the raw path."""
+
+    def __init__(
+        self, match: Callable[[Scope], dict[str, Any] | None], app: ASGIApp, catch_all: bool = False
+    ) -> None:
+        """`match` gives the entries that it adds to the scope of a request, None where the route does not fit.
+        A route that is a `catch_all` leaves a path to another route that knows it, with any method."""
+        self._match = match
+        self._app = app
+        self._how_far = HowFar.PARTIAL if catch_all else HowFar.FULL
+
+    def matches(self, scope: Scope) -> tuple[HowFar, Scope]:
+        more = self._match(scope) if scope["type"] == "http" else None
+        return (HowFar.NONE, {}) if more is None else (self._how_far, more)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
+        raise NoMatchFound(name, path_params)
+
+
+def below(prefix: bytes) -> Callable[[Scope], dict[str, Any] | None]:
+    """Matches every path that starts with `prefix`."""
+    return lambda scope: {} if scope["raw_path"].startswith(prefix) else None
 
 
 class _Endpoint(Protocol):

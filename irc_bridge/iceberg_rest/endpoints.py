@@ -23,6 +23,7 @@ from irc_bridge.iceberg_rest import (
     views,
 )
 from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.load_cache import LOAD_TABLE
 
 NAMESPACES = "/v1/{prefix}/namespaces"
 NAMESPACE = NAMESPACES + "/{namespace}"
@@ -95,7 +96,7 @@ ENDPOINTS = (
     _read("listTables", "GET", TABLES, tables.list_tables),
     _change("createTable", "POST", TABLES, tables.create_table, ports.CanCreateTables),
     _change("registerTable", "POST", NAMESPACE + "/register", tables.register_table, ports.CanRegisterTables),
-    _read("loadTable", "GET", TABLE, _of_table(loads.load_table)),
+    _read(LOAD_TABLE, "GET", TABLE, _of_table(loads.load_table)),
     _read("tableExists", "HEAD", TABLE, _of_table(loads.table_exists)),
     _change("updateTable", "POST", TABLE, commits.update_table, ports.CanCommit),
     _change("dropTable", "DELETE", TABLE, _of_table(tables.drop_table), ports.CanDropTables),

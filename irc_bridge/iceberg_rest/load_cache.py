@@ -1,16 +1,20 @@
-"""The answers to LoadTable requests that were answered before."""
+"""LoadTable requests that are answered again without their handler."""
+
+from collections.abc import Awaitable
 
 from starlette.responses import Response
-from starlette.types import Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from irc_bridge.catalog.models import History, Levels
 from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.http.cache import Answer, AnswerCache
+from irc_bridge.http.calls import OPERATION, WAREHOUSE
 
 Target = tuple[bytes, bytes]
 """The raw path and the raw query of a request."""
 Key = tuple[str, Levels, History]
 
+LOAD_TABLE = "loadTable"
 _OBJECTS = 512
 """Bytes of the objects of one entry in `_keys`."""
 
@@ -46,10 +50,24 @@ class LoadCache:
         answer = self.answers.get(entry[1]) if entry else None
         if entry is None or answer is None or not entry[0].catalog.is_current(answer.token):
             return None
+        state = scope["state"]
+        state[OPERATION], state[WAREHOUSE] = LOAD_TABLE, entry[0].name
         if_none_match = scope["header_values"].get(b"if-none-match")
         if if_none_match is not None:
             return conditional(if_none_match.decode("latin-1"), answer)
         return answer.reply
+
+
+class CachedLoads:
+    """Middleware that answers from the cache before the request is routed."""
+
+    def __init__(self, app: ASGIApp, loads: LoadCache) -> None:
+        self._app = app
+        self._loads = loads
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        reply = self._loads.reply(scope) if scope["type"] == "http" else None
+        return (self._app if reply is None else reply)(scope, receive, send)
 
 
 def conditional(if_none_match: str, answer: Answer) -> Response:

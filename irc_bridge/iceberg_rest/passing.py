@@ -10,6 +10,7 @@ from irc_bridge import names
 from irc_bridge.catalog.passing import CanPass, Headers, Passed
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import PermissionDenied
+from irc_bridge.http.calls import WAREHOUSE
 from irc_bridge.iceberg_rest import passed_config
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.endpoints import Endpoint
@@ -54,6 +55,7 @@ class Passing:
         return None if named else self._to(None, path.removeprefix(b"/v1"))
 
     async def answer(self, target: Target, endpoint: Endpoint | None, call: Call) -> Response:
+        call.state[WAREHOUSE] = target.warehouse.name
         operation = endpoint.operation if endpoint is not None else ""
         changes = endpoint.changes if endpoint is not None else call.method not in _READS
         if changes and target.warehouse.read_only:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from math import inf
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import BridgeError, MethodNotAllowed, RouteNotFound
@@ -24,38 +25,38 @@ FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2]
 
 
 class IcebergRest:
-    """Answers everything but what lies under /health. It stands before Starlette's router, whose patterns would
-    meet decoded names, in which there may be anything."""
+    """Two applications: `endpoint` answers the requests that `match` knows, `other_path` all other requests."""
 
-    def __init__(self, app: ASGIApp, warehouses: Warehouses, memory: BodyMemory, max_body_bytes: int) -> None:
-        self._app = app
+    def __init__(self, warehouses: Warehouses, loads: LoadCache, memory: BodyMemory, max_body_bytes: int) -> None:
         self._memory = memory
         self._warehouses = warehouses
         self._max_body_bytes = max_body_bytes
-        self._loads = LoadCache()
+        self._loads = loads
         self._passing = Passing(warehouses, FIRST_WORDS)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["raw_path"].startswith(b"/health/"):
-            await self._app(scope, receive, send)
-            return
-        response = self._loads.reply(scope)
-        if response is not None:
-            await response(scope, receive, send)
-            return
+    async def endpoint(self, scope: Scope, receive: Receive, send: Send) -> None:
         await calls.respond(scope, receive, send, self._answer, replies.failure, self._memory)
 
+    async def other_path(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the request to the server behind an `irc` warehouse, which may have endpoints of its own."""
+        await calls.respond(scope, receive, send, self._forward, replies.failure, self._memory)
+
     async def _answer(self, request: Request) -> Response:
-        match, error = _match(request)
-        endpoint, prefix = (match.endpoint, match.prefix) if match else (None, None)
-        target = self._passing.target(request, endpoint, prefix)
-        if target is None and error is not None:
-            raise error
-        call = await self._call(request, endpoint, prefix, match.params if match else {})
+        found: Match[Endpoint] = request.scope["match"]
+        endpoint = found.endpoint
+        request.scope["state"][calls.OPERATION] = endpoint.operation
+        target = self._passing.target(request, endpoint, found.prefix)
+        call = await self._call(request, endpoint, found.prefix, found.params)
         if target is not None:
             return await self._passing.answer(target, endpoint, call)
-        assert endpoint is not None
         return await calls.run(endpoint.handler, call, endpoint.changes)
+
+    async def _forward(self, request: Request) -> Response:
+        error = _not_an_endpoint(request)
+        target = self._passing.target(request, None, None)
+        if target is None:
+            raise error
+        return await self._passing.answer(target, None, await self._call(request, None, None, {}))
 
     async def _call(
         self, request: Request, endpoint: Endpoint | None, prefix: str | None, params: Mapping[str, str]
@@ -69,6 +70,7 @@ class IcebergRest:
             headers=request.headers,
             body=await self._body(request, endpoint),
             warehouses=self._warehouses,
+            state=request.scope["state"],
             target=(request.scope["raw_path"], request.scope["query_string"]),
             loads=self._loads,
         )
@@ -97,15 +99,24 @@ def _cut(path: str) -> Iterator[tuple[Shape, list[str]]]:
 PATHS = PathTable(((endpoint.path, endpoint) for endpoint in ENDPOINTS), _cut)
 
 
-def _match(request: Request) -> tuple[Match[Endpoint] | None, BridgeError | None]:
-    """A server behind this one may know routes that this one does not. RouteNotFound for a known route whose words
-    are written so that the other server alone would know it."""
+def match(scope: Scope) -> dict[str, Any] | None:
+    """The endpoint of a request, for the route of the endpoints."""
+    try:
+        return {"match": PATHS.find(scope["method"], scope["raw_path"])}
+    except (MethodNotAllowed, RouteNotFound):
+        return None
+
+
+def _not_an_endpoint(request: Request) -> BridgeError:
+    """Why the request has no endpoint here; a server behind this one may have one. Raises RouteNotFound for an
+    endpoint whose path is written so that only the other server would understand it."""
     path: bytes = request.scope["raw_path"]
     try:
-        return PATHS.find(request.method, path), None
+        PATHS.find(request.method, path)
     except MethodNotAllowed as error:
-        return None, error
+        return error
     except RouteNotFound as error:
         if PATHS.has(in_plain_words(path)):
             raise
-        return None, error
+        return error
+    raise AssertionError(f"{path!r} is the path of an endpoint")

@@ -1,12 +1,12 @@
 """From a raw path to a handler of the Lance protocol."""
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from math import inf
 
 from anyio import CapacityLimiter
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import BridgeError, ServiceUnavailable
@@ -28,13 +28,11 @@ class LanceRest:
 
     def __init__(
         self,
-        app: ASGIApp,
         warehouses: Warehouses,
         memory: BodyMemory,
         max_body_bytes: int,
         max_create_body_bytes: int,
     ) -> None:
-        self._app = app
         self._memory = memory
         self._warehouses = warehouses
         self._largest_json = min(LARGEST_JSON, max_body_bytes)
@@ -45,14 +43,9 @@ class LanceRest:
             endpoint.operation: CapacityLimiter(endpoint.threads) for endpoint in ENDPOINTS if endpoint.threads
         }
 
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if scope["type"] != "http" or not scope["raw_path"].startswith(PREFIX):
-            return self._app(scope, receive, send)
-        return self._respond(scope, receive, send)
-
-    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         def failure(error: BridgeError) -> Response:
-            return replies.failure(error, scope.get("request_id"))
+            return replies.failure(error, scope["state"][calls.REQUEST_ID])
 
         await calls.respond(scope, receive, send, self._answer, failure, self._memory)
 
@@ -66,6 +59,7 @@ class LanceRest:
     async def _run(self, request: Request) -> Response:
         match = PATHS.find(request.method, request.scope["raw_path"])
         endpoint = match.endpoint
+        request.scope["state"][calls.OPERATION] = endpoint.operation
         call = Call(
             operation=endpoint.operation,
             method=request.method,
@@ -75,6 +69,7 @@ class LanceRest:
             headers=request.headers,
             body=await self._body(request, endpoint),
             warehouses=self._warehouses,
+            state=request.scope["state"],
             answers=self._answers,
             max_body_bytes=self._max_create_body_bytes,
         )

@@ -16,6 +16,7 @@ from starlette.types import Scope
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import BridgeError
+from irc_bridge.http.calls import PRINCIPAL
 
 log = logging.getLogger(__name__)
 
@@ -124,9 +125,10 @@ def _check_result(name: str, reason: str | None) -> dict[str, str]:
 
 
 def _may_read_reasons(scope: Scope) -> bool:
-    """Reasons name servers and folders: they are for who shows the token, without one for this machine."""
-    if "shows_token" in scope:
-        return bool(scope["shows_token"])
+    """Reasons name servers and folders. They are for requests with the token, and where the server has no token
+    for requests from this machine."""
+    if PRINCIPAL in scope["state"]:
+        return scope["state"][PRINCIPAL] is not None
     return scope["client"] is not None and ipaddress.ip_address(scope["client"][0]).is_loopback
 
 

@@ -1,18 +1,19 @@
 """One connection of a client: uvicorn's, with limits to what may come on it and an account of what goes on."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from irc_bridge.errors import BridgeError, HeadTooLarge, InvalidInput, RequestTimeout, ServiceUnavailable
+from irc_bridge.server.admission import refusal
 from irc_bridge.server.connections import Activity, Connections
-from irc_bridge.server.joined_writes import JoinedWrites
-from irc_bridge.server.replies import refusal
 
 LARGEST_HEAD = 64 * 1024
 
+_LARGEST_JOINED = 64 * 1024
 _NO_MESSAGE, _HEAD, _BODY = range(3)
 
 
@@ -152,3 +153,39 @@ class HttpConnection(HttpToolsProtocol):
 
 def _too_large() -> BridgeError:
     return HeadTooLarge(f"A request head may have {LARGEST_HEAD} bytes in all: send fewer or shorter headers")
+
+
+class JoinedWrites:
+    """A transport that joins the writes of one turn of the event loop. uvicorn writes the head and the body of an
+    answer one after the other, and each write would wake the client. A connection stays open while `is_sent_more`
+    says that the client is still sending: a client whose connection is closed before it is done never reads its
+    answer."""
+
+    def __init__(self, transport: asyncio.Transport, is_sent_more: Callable[[], bool]) -> None:
+        self._transport = transport
+        self._is_sent_more = is_sent_more
+        self._written: list[bytes] = []
+        self._size = 0
+        self._call_soon = asyncio.get_running_loop().call_soon
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._written:
+            self._call_soon(self._send)
+        self._written.append(data)
+        self._size += len(data)
+        if self._size > _LARGEST_JOINED:
+            self._send()
+
+    def close(self) -> None:
+        self._send()
+        if not self._is_sent_more():
+            self._transport.close()
+
+    def _send(self) -> None:
+        if self._written:
+            written, self._written, self._size = self._written, [], 0
+            if not self._transport.is_closing():
+                self._transport.writelines(written)
