@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from irc_bridge import names
-from irc_bridge.catalog.passing import CanActForClients
+from irc_bridge.catalog.forward import CanActForClients
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
 from irc_bridge.errors import BridgeError, Internal, PermissionDenied, Unsupported

@@ -22,6 +22,7 @@ from pyiceberg.table.update import (
 )
 from starlette.responses import Response
 
+from irc_bridge.catalog.forward import CanCommitMixed
 from irc_bridge.catalog.models import (
     COMMITS,
     CREATED_SCHEMA_ID,
@@ -31,7 +32,6 @@ from irc_bridge.catalog.models import (
     NewVersion,
     TableInfo,
 )
-from irc_bridge.catalog.passing import CanCommitBeside
 from irc_bridge.catalog.ports import CanCommit, CanCommitTogether, CanKeepVersions
 from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput, TableVersionNotFound
 from irc_bridge.http import bodies
@@ -73,7 +73,7 @@ def commit_transaction(call: Call) -> Response:
     return replies.no_content()
 
 
-def commit_transaction_beside(call: Call, ours: Sequence[Json], others: Sequence[Json]) -> Response:
+def commit_mixed_transaction(call: Call, ours: Sequence[Json], others: Sequence[Json]) -> Response:
     """`others` are changes of tables that another server keeps in its own way."""
     request = bodies.read(json.dumps({"table-changes": ours}).encode(), CommitTransactionRequest)
     asked = _asked(call, request.table_changes)
@@ -114,7 +114,7 @@ def _commit_together(call: Call, asked: list["_Asked"], others: Sequence[Json] =
     history = History.ALL if any(each.history is History.ALL for each in asked) else History.HEADS
     changes = {each.table.in_catalog: each.decide for each in asked}
     if others:
-        call.able(CanCommitBeside).commit_beside(changes, others, history)
+        call.able(CanCommitMixed).commit_mixed(changes, others, history)
     else:
         call.catalog.commit_together(changes, history)
 

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from irc_bridge import names
 from irc_bridge.answers import LARGE
+from irc_bridge.catalog.forward import CanForward, ForwardRequest, ForwardResponse
 from irc_bridge.catalog.models import Levels
-from irc_bridge.catalog.passing import Answered, CanPass, Passed
 from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.http import calls
 from irc_bridge.iceberg_rest.calls import Call, Identifier
@@ -35,7 +35,7 @@ _PLAIN = (b"accept-encoding", b"identity")
 @dataclass(frozen=True)
 class Target:
     warehouse: Warehouse
-    behind: CanPass
+    behind: CanForward
     path: bytes
     """Raw: what follows the prefix, with a slash in front, or all of it."""
     below_prefix: bool
@@ -45,7 +45,7 @@ class Target:
 class Look:
     """What the server behind says of a table before a change of it is sent on."""
 
-    answered: Answered
+    answered: ForwardResponse
     path: bytes
     """That under which the table was found."""
     lance: Json | None
@@ -64,14 +64,14 @@ class Passage:
     call: Call
     endpoint: Endpoint | None
     target: Target
-    asked: Passed
+    asked: ForwardRequest
     seen: SeenTables
 
     @property
     def authorization(self) -> str | None:
         return self.call.headers.get("authorization")
 
-    async def send(self, asked: Passed, whole: bool = False) -> tuple[Answered, Passed]:
+    async def send(self, asked: ForwardRequest, whole: bool = False) -> tuple[ForwardResponse, ForwardRequest]:
         """Also gives what was sent in the end: clients that encode names more than once are understood where
         nothing of the literal name exists."""
         upstream = self.target.behind.upstream
@@ -108,7 +108,7 @@ class Passage:
 
     async def look(self, path: bytes, with_metadata: bool = False) -> Look:
         who = [(name, value) for name, value in self.asked.headers if name in _WHO_ASKS]
-        asked = Passed("GET", path, b"snapshots=refs", [*who, _PLAIN])
+        asked = ForwardRequest("GET", path, b"snapshots=refs", [*who, _PLAIN])
         answered, sent = await self.send(asked, whole=with_metadata)
         if answered.status != 200:
             return Look(answered, sent.path, None)
@@ -120,7 +120,7 @@ class Passage:
         found.close()
         return Look(answered, sent.path, found.lance)
 
-    async def loaded(self, answered: Answered) -> Loaded:
+    async def loaded(self, answered: ForwardResponse) -> Loaded:
         """The answer to a load. Remembers of which tables nobody need look again."""
         found = await loaded(answered)
         self.seen.saw(self.target.warehouse.name, found.uuids, found.lance is not None)
@@ -136,7 +136,7 @@ class Passage:
     def about(self, table: Levels, loaded: Json | None) -> None:
         self.call.table = Identifier(table[:-1], table[-1], table)
         if loaded is not None:
-            self.call.catalog = self.target.behind.knowing(table, loaded, self.authorization)
+            self.call.catalog = self.target.behind.with_loaded(table, loaded, self.authorization)
 
     async def levels(self, path: bytes) -> Levels:
         """The table that a raw path leads to."""
@@ -147,7 +147,7 @@ class Passage:
         return (*names.split(namespace), names.decode(words[at + 3]))
 
 
-def _decoded(asked: Passed) -> Iterator[Passed]:
+def _decoded(asked: ForwardRequest) -> Iterator[ForwardRequest]:
     """What a client may have meant that encodes more than once: a name in a path twice, one of a parent thrice."""
     path = asked.path.replace(b"%25", b"%")
     before = asked

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from irc_bridge.catalog.forward import CanForward
 from irc_bridge.catalog.models import Levels
-from irc_bridge.catalog.passing import CanPass
 from irc_bridge.errors import BadGateway, InvalidInput
 from irc_bridge.http import calls
 from irc_bridge.iceberg_rest.calls import Call
-from irc_bridge.iceberg_rest.commits import commit_transaction_beside
+from irc_bridge.iceberg_rest.commits import commit_mixed_transaction
 from irc_bridge.iceberg_rest.passage import Look, Passage
 from irc_bridge.iceberg_rest.sent_on import as_it_is
 from irc_bridge.iceberg_rest.strict_bodies import Json, asserted_uuid, commit_creates, locations_in, marks_lance
@@ -80,7 +80,7 @@ async def commit_transaction(passage: Passage) -> Response:
     ours = [changes[number] for number in lance]
 
     def handler(call: Call) -> Response:
-        return commit_transaction_beside(call, ours, others)
+        return commit_mixed_transaction(call, ours, others)
 
     return await calls.run(handler, passage.call, True)
 
@@ -120,7 +120,7 @@ def _moves(change: Json) -> bool:
     return bool(locations_in(change)) or marks_lance(change)
 
 
-def _held_in_place(change: Json, look: Look, behind: CanPass) -> Json:
+def _held_in_place(change: Json, look: Look, behind: CanForward) -> Json:
     """The commit to an Iceberg table with what keeps others from moving it meanwhile: its uuid as a requirement,
     and its place as a property that only the bridge can set, if it becomes a Lance table."""
     metadata = look.metadata if isinstance(look.metadata, dict) else {}

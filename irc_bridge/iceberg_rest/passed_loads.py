@@ -11,7 +11,7 @@ from typing import NamedTuple
 from anyio import to_thread
 from starlette.responses import Response
 
-from irc_bridge.catalog.passing import Answered, Headers, Passed
+from irc_bridge.catalog.forward import ForwardRequest, ForwardResponse, Headers
 from irc_bridge.http.replies import NO_STORE, SlottedReply
 from irc_bridge.iceberg_rest import passed_config
 from irc_bridge.iceberg_rest.loads import NO_CONFIG, cached_answer
@@ -48,12 +48,14 @@ async def load_table(passage: Passage) -> Response:
     return as_it_is(answered) if found.file is None else from_file(answered, found.file)
 
 
-async def _of_lance_table(passage: Passage, loaded: Json, answered: Answered, sent: Passed) -> Response:
+async def _of_lance_table(
+    passage: Passage, loaded: Json, answered: ForwardResponse, sent: ForwardRequest
+) -> Response:
     response = await passage.handled(await passage.levels(sent.path), loaded)
     if not isinstance(response, SlottedReply):
         return response
     etag = _tag(response.headers["etag"], dict(answered.headers).get(b"etag"))
-    slot = passed_config.fields_beside_metadata(loaded, passage.target.behind.passes_identity)
+    slot = passed_config.fields_beside_metadata(loaded, passage.target.behind.forwards_identity)
     if slot == NO_CONFIG:
         return response.filled(slot, {"etag": etag or response.headers["etag"]})
     # the ETag of the server that gave the credentials tells how long an answer with them is good
@@ -61,7 +63,7 @@ async def _of_lance_table(passage: Passage, loaded: Json, answered: Answered, se
     return response.filled(slot, {**headers, **NO_STORE})
 
 
-async def _still_right(passage: Passage, sent: Passed, tag: _Tag) -> bool:
+async def _still_right(passage: Passage, sent: ForwardRequest, tag: _Tag) -> bool:
     """The server behind has nothing new. Nothing is opened to see whether the storage has."""
     known = cached_answer(passage.call, await passage.levels(sent.path))
     if known is None or known.etag.strip('"') != tag.ours:

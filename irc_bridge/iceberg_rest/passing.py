@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from irc_bridge import names
-from irc_bridge.catalog.passing import CanPass, Headers, Passed
+from irc_bridge.catalog.forward import CanForward, ForwardRequest, Headers
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import PermissionDenied
 from irc_bridge.http.calls import WAREHOUSE
@@ -31,7 +31,7 @@ class Passing:
         self._behind = {
             name: warehouse.catalog
             for name, warehouse in warehouses.items()
-            if isinstance(warehouse.catalog, CanPass)
+            if isinstance(warehouse.catalog, CanForward)
         }
         self._warehouses = warehouses
         self._collections = collections
@@ -63,7 +63,7 @@ class Passing:
         path = target.path
         if target.below_prefix:
             path = b"/v1" + await target.behind.upstream.prefix(call.headers.get("authorization")) + path
-        asked = Passed(
+        asked = ForwardRequest(
             method=call.method,
             path=path,
             query=call.target[1],
@@ -94,7 +94,7 @@ async def _get_config(passage: Passage) -> Response:
 
 
 async def _get_token(passage: Passage) -> Response:
-    if not passage.target.behind.passes_identity:
+    if not passage.target.behind.forwards_identity:
         return await passage.handled()
     return await passage.pass_on()
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from irc_bridge.answers import Unreadable, inflated
-from irc_bridge.catalog.passing import Answered, Headers
+from irc_bridge.catalog.forward import ForwardResponse, Headers
 from irc_bridge.errors import BadGateway, BridgeError
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _LONGEST_ERROR = 4 * 1024 * 1024
 _USER_INFO = re.compile(rb"(?<=//)[^/?#\s\"]+(?=@)")
 
 
-def as_it_is(answered: Answered) -> Response:
+def as_it_is(answered: ForwardResponse) -> Response:
     """The answer for the client. BadGateway for one that leads it elsewhere: it would show its token there."""
     if 300 <= answered.status < 400 and answered.status != 304:
         raise BadGateway(
@@ -39,11 +39,11 @@ def as_it_is(answered: Answered) -> Response:
     return response
 
 
-def from_file(answered: Answered, kept: IO[bytes]) -> Response:
+def from_file(answered: ForwardResponse, kept: IO[bytes]) -> Response:
     return _Streamed(answered.status, answered.headers, _pieces(kept))
 
 
-def _without_user_info(answered: Answered) -> Answered:
+def _without_user_info(answered: ForwardResponse) -> ForwardResponse:
     """Servers tell in errors which databases and other servers they could not reach, and with which password."""
     if not answered.content or answered.rest is not None:
         return answered

@@ -15,8 +15,8 @@ from anyio import to_thread
 
 from irc_bridge import answers
 from irc_bridge.answers import LARGE, PIECE, Inflater, Unreadable
+from irc_bridge.catalog.forward import ForwardResponse
 from irc_bridge.catalog.models import TABLE_TYPE
-from irc_bridge.catalog.passing import Answered
 from irc_bridge.errors import BadGateway
 from irc_bridge.iceberg_rest.strict_bodies import is_lance
 
@@ -37,7 +37,7 @@ _IN_MEMORY = 8 * 1024 * 1024
 class Loaded:
     """The answer to a load of a table that is there."""
 
-    answered: Answered
+    answered: ForwardResponse
     """With a `rest` that was read where the answer is kept in `file`."""
     file: IO[bytes] | None
     """All of a large answer. Whoever sends it on closes it."""
@@ -51,7 +51,7 @@ class Loaded:
             self.file.close()
 
 
-async def loaded(answered: Answered) -> Loaded:
+async def loaded(answered: ForwardResponse) -> Loaded:
     """BadGateway when the answer cannot be looked into."""
     try:
         if answered.rest is not None:
@@ -63,7 +63,7 @@ async def loaded(answered: Answered) -> Loaded:
         raise BadGateway(f"The server behind was asked for a table, and its answer {error}") from None
 
 
-def content_of(answered: Answered, limit: int) -> Any:
+def content_of(answered: ForwardResponse, limit: int) -> Any:
     """The JSON of an answer, BadGateway where it is none."""
     try:
         return answers.parsed(answers.inflated(answered.content, answered.encoding, limit))
@@ -71,7 +71,7 @@ def content_of(answered: Answered, limit: int) -> Any:
         raise BadGateway(f"The answer of the server behind {error}") from None
 
 
-def _loaded(answered: Answered) -> Loaded:
+def _loaded(answered: ForwardResponse) -> Loaded:
     search = _Search(answered.encoding)
     search.take(answered.content)
     search.finish()
@@ -79,7 +79,7 @@ def _loaded(answered: Answered) -> Loaded:
     return Loaded(answered, None, lance, frozenset(search.uuids))
 
 
-async def _loaded_in_pieces(answered: Answered) -> Loaded:
+async def _loaded_in_pieces(answered: ForwardResponse) -> Loaded:
     search = _Search(answered.encoding)
     kept = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - whoever sends it closes it
 

@@ -8,7 +8,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Router
 
-from irc_bridge.catalog.passing import CanPass
+from irc_bridge.catalog.forward import CanForward
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.http.bodies import BodyMemory
 from irc_bridge.http.routing import RawRoute, below
@@ -83,7 +83,7 @@ def _closing(
             yield
         readiness.close()
         for warehouse in warehouses.values():
-            if isinstance(warehouse.catalog, CanPass):
+            if isinstance(warehouse.catalog, CanForward):
                 await warehouse.catalog.upstream.close()
 
     return lifespan
