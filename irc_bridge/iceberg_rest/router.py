@@ -16,9 +16,8 @@ from irc_bridge.http.routing import Match, PathTable, Shape
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
-from irc_bridge.iceberg_rest.forwarded_paths import in_plain_words
+from irc_bridge.iceberg_rest.forward.dispatch import Dispatch, in_plain_words
 from irc_bridge.iceberg_rest.load_cache import LoadCache
-from irc_bridge.iceberg_rest.passing import Passing
 
 FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2] for endpoint in ENDPOINTS}
 """The words that follow /v1 when the prefix is left out."""
@@ -32,31 +31,31 @@ class IcebergRest:
         self._warehouses = warehouses
         self._max_body_bytes = max_body_bytes
         self._loads = loads
-        self._passing = Passing(warehouses, FIRST_WORDS)
+        self._dispatch = Dispatch(warehouses, FIRST_WORDS)
 
     async def endpoint(self, scope: Scope, receive: Receive, send: Send) -> None:
         await calls.respond(scope, receive, send, self._answer, replies.failure, self._memory)
 
     async def other_path(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the request to the server behind an `irc` warehouse, which may have endpoints of its own."""
-        await calls.respond(scope, receive, send, self._forward, replies.failure, self._memory)
+        await calls.respond(scope, receive, send, self._other_path, replies.failure, self._memory)
 
     async def _answer(self, request: Request) -> Response:
         found: Match[Endpoint] = request.scope["match"]
         endpoint = found.endpoint
         request.scope["state"][calls.OPERATION] = endpoint.operation
-        target = self._passing.target(request, endpoint, found.prefix)
+        target = self._dispatch.target(request, endpoint, found.prefix)
         call = await self._call(request, endpoint, found.prefix, found.params)
         if target is not None:
-            return await self._passing.answer(target, endpoint, call)
+            return await self._dispatch.answer(target, endpoint, call)
         return await calls.run(endpoint.handler, call, endpoint.changes)
 
-    async def _forward(self, request: Request) -> Response:
+    async def _other_path(self, request: Request) -> Response:
         error = _not_an_endpoint(request)
-        target = self._passing.target(request, None, None)
+        target = self._dispatch.target(request, None, None)
         if target is None:
             raise error
-        return await self._passing.answer(target, None, await self._call(request, None, None, {}))
+        return await self._dispatch.answer(target, None, await self._call(request, None, None, {}))
 
     async def _call(
         self, request: Request, endpoint: Endpoint | None, prefix: str | None, params: Mapping[str, str]
