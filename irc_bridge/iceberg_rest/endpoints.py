@@ -1,4 +1,4 @@
-"""The one table of endpoints: the router, `/v1/config` and the conformance tests are made from it."""
+"""The one table of endpoints. The router, `/v1/config` and the conformance tests are derived from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,17 +11,7 @@ from irc_bridge import names
 from irc_bridge.catalog import ports
 from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.errors import NamespaceNotFound, TableNotFound
-from irc_bridge.iceberg_rest import (
-    commits,
-    config,
-    credentials,
-    loads,
-    namespaces,
-    oauth,
-    scans,
-    tables,
-    views,
-)
+from irc_bridge.iceberg_rest import absent, commits, config, credentials, loads, namespaces, tables
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.load_cache import LOAD_TABLE
 
@@ -46,13 +36,13 @@ class Endpoint:
     changes: bool = False
     advertised: bool = True
     reads_body: bool = True
-    """False where at most a server behind reads it."""
+    """False where at most the server behind a warehouse reads the body."""
     takes_form: bool = False
 
 
 def _of_table(handler: Handler) -> Handler:
-    """Where there is no such namespace there is no such table. Java clients, told so, look for the metadata table:
-    `ns.t.snapshots` may be one of `ns.t`."""
+    """The handler with TableNotFound in place of NamespaceNotFound. At TableNotFound Java clients look for the
+    metadata table: `ns.t.snapshots` may be one of `ns.t`."""
 
     @wraps(handler)
     def answer(call: Call) -> Response:
@@ -80,7 +70,7 @@ def _absent(operation: str, method: str, path: str, handler: Handler, changes: b
 
 ENDPOINTS = (
     _absent("getConfig", "GET", "/v1/config", config.get_config),
-    replace(_absent("getToken", "POST", "/v1/oauth/tokens", oauth.get_token), takes_form=True),
+    replace(_absent("getToken", "POST", "/v1/oauth/tokens", config.get_token), takes_form=True),
     _read("listNamespaces", "GET", NAMESPACES, namespaces.list_namespaces),
     _change("createNamespace", "POST", NAMESPACES, namespaces.create_namespace, ports.CanChangeNamespaces),
     _read("loadNamespaceMetadata", "GET", NAMESPACE, namespaces.load_namespace),
@@ -102,10 +92,10 @@ ENDPOINTS = (
     _change("dropTable", "DELETE", TABLE, _of_table(tables.drop_table), ports.CanDropTables),
     _read("loadCredentials", "GET", TABLE + "/credentials", _of_table(credentials.load_credentials)),
     _read("reportMetrics", "POST", TABLE + "/metrics", _of_table(tables.report_metrics)),
-    _absent("planTableScan", "POST", TABLE + "/plan", scans.plan_table_scan),
-    _absent("fetchPlanningResult", "GET", TABLE + "/plan/{plan-id}", scans.no_such_plan),
-    _absent("cancelPlanning", "DELETE", TABLE + "/plan/{plan-id}", scans.no_such_plan),
-    _absent("fetchScanTasks", "POST", TABLE + "/tasks", scans.no_such_task),
+    _absent("planTableScan", "POST", TABLE + "/plan", absent.plan_table_scan),
+    _absent("fetchPlanningResult", "GET", TABLE + "/plan/{plan-id}", absent.no_such_plan),
+    _absent("cancelPlanning", "DELETE", TABLE + "/plan/{plan-id}", absent.no_such_plan),
+    _absent("fetchScanTasks", "POST", TABLE + "/tasks", absent.no_such_task),
     _change("renameTable", "POST", "/v1/{prefix}/tables/rename", tables.rename_table, ports.CanRenameTables),
     _change(
         "commitTransaction",
@@ -114,13 +104,13 @@ ENDPOINTS = (
         commits.commit_transaction,
         ports.CanCommitTogether,
     ),
-    _absent("listViews", "GET", VIEWS, views.list_views),
-    _absent("createView", "POST", VIEWS, views.create_view, changes=True),
-    _absent("loadView", "GET", VIEW, views.no_such_view),
-    _absent("replaceView", "POST", VIEW, views.no_such_view, changes=True),
-    _absent("dropView", "DELETE", VIEW, views.no_such_view, changes=True),
-    _absent("viewExists", "HEAD", VIEW, views.no_such_view),
-    _absent("renameView", "POST", "/v1/{prefix}/views/rename", views.rename_view, changes=True),
+    _absent("listViews", "GET", VIEWS, absent.list_views),
+    _absent("createView", "POST", VIEWS, absent.create_view, changes=True),
+    _absent("loadView", "GET", VIEW, absent.no_such_view),
+    _absent("replaceView", "POST", VIEW, absent.no_such_view, changes=True),
+    _absent("dropView", "DELETE", VIEW, absent.no_such_view, changes=True),
+    _absent("viewExists", "HEAD", VIEW, absent.no_such_view),
+    _absent("renameView", "POST", "/v1/{prefix}/views/rename", absent.rename_view, changes=True),
 )
 
 

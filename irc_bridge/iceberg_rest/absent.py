@@ -1,9 +1,17 @@
-"""No backend has views. Clients ask for them all the same, and must learn that there are none."""
+"""Operations of the specification that no warehouse offers: views, and the planning of scans. Clients ask for
+both, and must learn that there are none."""
 
 from starlette.responses import Response
 
 from irc_bridge import names
-from irc_bridge.errors import InvalidInput, NamespaceNotFound, ViewNotFound
+from irc_bridge.errors import (
+    InvalidInput,
+    NamespaceNotFound,
+    PlanNotFound,
+    PlanTaskNotFound,
+    Unsupported,
+    ViewNotFound,
+)
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import Call
 from irc_bridge.iceberg_rest.requests import RenameTableRequest
@@ -28,3 +36,16 @@ def rename_view(call: Call) -> Response:
     source = call.read(RenameTableRequest).source
     view = names.dotted((*source.namespace, source.name))
     raise ViewNotFound(f"View does not exist: {view}. Warehouse {call.warehouse.name} has no views")
+
+
+def plan_table_scan(call: Call) -> Response:
+    raise Unsupported(f"Warehouse {call.warehouse.name} does not plan scans: {call.table}")
+
+
+def no_such_plan(call: Call) -> Response:
+    plan = names.decode(call.params["plan-id"])
+    raise PlanNotFound(f"Plan does not exist: {plan}. Warehouse {call.warehouse.name} does not plan scans")
+
+
+def no_such_task(call: Call) -> Response:
+    raise PlanTaskNotFound(f"Plan task does not exist: warehouse {call.warehouse.name} does not plan scans")
