@@ -32,13 +32,16 @@ def serve(
     settings = settings_of(config, root=root, host=host, port=port, workers=workers)
     _refuse_open_host(settings, insecure)
     from irc_bridge.cli.process import end, listen, serve_until_signal
+    from irc_bridge.cli.temporary import own_temporary_files
 
     listener = listen(settings.server.host, settings.server.port)
     _make_default_root(settings)
     from irc_bridge.cli.backends import open_warehouses
 
-    warehouses = open_warehouses(settings)
-    serve_until_signal(settings, warehouses, listener, lambda: say(_banner(settings, listener, config)), insecure)
+    with own_temporary_files():
+        warehouses = open_warehouses(settings)
+        banner = lambda: say(_banner(settings, listener, config))  # noqa: E731
+        serve_until_signal(settings, warehouses, listener, banner, insecure)
     end()
 
 

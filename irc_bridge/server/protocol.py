@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from irc_bridge.errors import BridgeError, HeadTooLarge, InvalidInput, RequestTimeout, ServiceUnavailable
 from irc_bridge.server.admission import refusal
@@ -31,13 +31,19 @@ class HttpConnection(HttpToolsProtocol):
         what stood before it is not known."""
         self._reads = self._requests = 0
         self._error: BridgeError | None = None
+        self._running: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self._is_sent_a_rest)))
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """uvicorn tells only the last of several pipelined requests that the client is gone."""
         self._connections.remove(self)
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -86,6 +92,10 @@ class HttpConnection(HttpToolsProtocol):
         super().on_message_complete()
         if self.cycle.response_complete and not self.cycle.keep_alive:
             self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
         """As uvicorn's own, but without a timer for each answer: the sweep of Connections ends idle
