@@ -40,8 +40,11 @@ def serve(
 
     with own_temporary_files():
         warehouses = open_warehouses(settings)
-        banner = lambda: say(_banner(settings, listener, config))  # noqa: E731
-        serve_until_signal(settings, warehouses, listener, banner, insecure)
+
+        def announce() -> None:
+            say(_banner(settings, listener, config))
+
+        serve_until_signal(settings, warehouses, listener, announce, insecure)
     end()
 
 
@@ -110,7 +113,7 @@ def _place(warehouse: "AnyWarehouse") -> str:
 
 
 def _flags_of_connect(settings: "Settings", port: int, config: Path | None) -> dict[str, object]:
-    """The flags with which `connect` finds this server, where settings alone would not tell."""
+    """The flags that `connect` needs to find this server, beside the settings."""
     flags: dict[str, object] = {}
     if config is not None:
         flags["config"] = config

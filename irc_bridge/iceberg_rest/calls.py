@@ -1,4 +1,4 @@
-"""What a handler gets: one request, its names decoded and mapped onto the catalog."""
+"""A request as a handler of the Iceberg protocol gets it: names are decoded and mapped to names of the catalog."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ DEFAULT_PAGE_SIZE = 1000
 
 @dataclass(slots=True)
 class Identifier:
-    """A table as the client names it (for answers and messages) and as the catalog does."""
+    """A table: `namespace` and `name` are the client's, for replies and messages; `in_catalog` is the
+    catalog's."""
 
     namespace: Levels
     name: str
@@ -37,19 +38,20 @@ class Call(calls.Call):
     @cached_property
     def parent(self) -> Levels:
         parent = self.query.get("parent")
-        # the published Lance client encodes it once more than a name in a path
+        # the published Lance client encodes a parent once more than a name in a path
         return self._namespace(parent, decoded_more=2) if parent else ()
 
     @cached_property
     def table(self) -> Identifier:
-        """Decoded once; decoded a second time where nothing of the literal name exists."""
+        """The table of the path. Its name is decoded once, and a second time where the literal name does not
+        exist."""
         namespace, name = names.decode(self.params["namespace"]), names.decode(self.params["table"])
         literal = self.identifier(names.split(namespace), name)
         if "%" not in namespace and "%" not in name:
             return literal
         for levels in (names.split(namespace), names.split(names.decode_again(namespace))):
-            for each in (name, names.decode_again(name)):
-                candidate = self.identifier(levels, each)
+            for table in (name, names.decode_again(name)):
+                candidate = self.identifier(levels, table)
                 if _exists(self.catalog.table_exists, candidate.in_catalog):
                     return candidate
         return self.identifier(self._namespace(namespace), name)
@@ -58,7 +60,8 @@ class Call(calls.Call):
         return Identifier(namespace, name, (*self.to_catalog(namespace), name))
 
     def to_catalog(self, namespace: Levels) -> Levels:
-        """Iceberg has no tables at the root: those of the catalog's root have a namespace of their own."""
+        """The namespace in the catalog. Iceberg has no tables at the root, so tables of the catalog's root appear
+        in a namespace of their own."""
         root = self.warehouse.root_namespace
         if root is None or namespace[:1] != (root,):
             return namespace
@@ -84,19 +87,20 @@ class Call(calls.Call):
 
     def _namespace(self, decoded: str, decoded_more: int = 1) -> Levels:
         literal = names.split(decoded)
-        meant = [literal]
+        candidates = [literal]
         for _ in range(decoded_more):
             decoded = names.decode_again(decoded)
-            if (again := names.split(decoded)) not in meant:
-                meant.append(again)
-        if len(meant) == 1:
+            if (levels := names.split(decoded)) not in candidates:
+                candidates.append(levels)
+        if len(candidates) == 1:
             return literal
-        there = (each for each in meant if _exists(self.catalog.namespace_exists, self.to_catalog(each)))
-        return next(there, literal)
+        exists = self.catalog.namespace_exists
+        existing = (levels for levels in candidates if _exists(exists, self.to_catalog(levels)))
+        return next(existing, literal)
 
 
 def _exists(exists: Callable[[Levels], bool], levels: Levels) -> bool:
-    """Of a name that may not even be one."""
+    """Whether there is such a namespace or table; False for a name that no namespace or table may have."""
     try:
         return exists(levels)
     except InvalidInput:

@@ -166,7 +166,7 @@ class CommitUpdates:
                 "(cleanup_old_versions of pylance), or let Iceberg clients do it with allow_expire = true in the "
                 "settings of the warehouse"
             )
-        # clients that expire by age name the guard too, which stays
+        # the guard stays, although clients that expire by age name it too
         self._removed_versions |= set(snapshot_ids) - {GUARD_ID}
 
     def _allow(self, update: TableUpdate) -> None:

@@ -1,4 +1,4 @@
-"""Storage options for clients that ask for them, under the names that Iceberg's file readers know."""
+"""Storage options for clients, under the names of Lance and of Iceberg's file readers."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,8 @@ from irc_bridge.translation.storage_options import iceberg_options
 
 
 def vended(call: Call, table: Identifier) -> Mapping[str, str]:
-    """The options of the table's storage if the request delegates access and the warehouse vends, else none."""
+    """The storage options of the table if the request delegates access and the warehouse vends credentials, empty
+    otherwise."""
     delegation = call.headers.get("x-iceberg-access-delegation", "")
     if not call.warehouse.vend_credentials or "vended-credentials" not in delegation:
         return {}

@@ -1,3 +1,5 @@
+"""Namespaces. The tables of a catalog's root appear in a namespace of their own, which no request can change."""
+
 import logging
 from typing import Any
 
@@ -101,7 +103,7 @@ def _children(call: Call, parent: Levels) -> Page[str]:
 
 
 def _with_name(page: Page[str], name: str, request: PageRequest) -> Page[str]:
-    """The page as it would be if `name` were among the listed names."""
+    """The page with `name` at its place among the names of the listing."""
     before = request.after is not None and name <= request.after
     behind = page.more and name > page.items[-1]
     if before or behind:

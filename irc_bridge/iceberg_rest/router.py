@@ -41,11 +41,11 @@ class IcebergRest:
         await calls.respond(scope, receive, send, self._other_path, replies.failure, self._memory)
 
     async def _answer(self, request: Request) -> Response:
-        found: Match[Endpoint] = request.scope["match"]
-        endpoint = found.endpoint
+        match: Match[Endpoint] = request.scope["match"]
+        endpoint = match.endpoint
         request.scope["state"][calls.OPERATION] = endpoint.operation
-        target = self._dispatch.target(request, endpoint, found.prefix)
-        call = await self._call(request, endpoint, found.prefix, found.params)
+        target = self._dispatch.target(request, endpoint, match.prefix)
+        call = await self._call(request, endpoint, match.prefix, match.params)
         if target is not None:
             return await self._dispatch.answer(target, endpoint, call)
         return await calls.run(endpoint.handler, call, endpoint.changes)

@@ -1,3 +1,5 @@
+"""Tables: list, create, register, rename and drop."""
+
 from dataclasses import replace
 
 from pyiceberg.schema import Schema
@@ -48,8 +50,8 @@ def create_table(call: Call) -> Response:
 
 
 def _answered_id(schema: Schema, view: IcebergView) -> int:
-    """The id of the schema in the answer to its create. Ids above 1 are those of later schemas, so that a client's
-    own id is kept only where it is 0, which is what clients give to a first schema."""
+    """The id of the schema in the answer to the create request. Later schemas have the ids above 1, so the
+    client's own id is kept only if it is 0, the id that clients give to a first schema."""
     return 0 if schema.schema_id == 0 and view.schema_ids == "first-version" else 1
 
 
@@ -99,7 +101,8 @@ def _identified(call: Call, identifier: TableIdentifier) -> Identifier:
 
 
 def _is_dummy(request: CreateTableRequest) -> bool:
-    """The published Lance client for IRC declares a table by creating it with one column of this name."""
+    """Whether the request declares a Lance table: the published Lance client for IRC creates a table with one
+    column named dummy then."""
     return TABLE_TYPE in request.properties and _is_dummy_schema(request.table_schema)
 
 

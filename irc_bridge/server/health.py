@@ -1,4 +1,4 @@
-"""/health/live and /health/ready. A probe never waits for a warehouse: it is told what the last check saw."""
+"""/health/live and /health/ready. A probe never waits for a warehouse: it gets the result of the last check."""
 
 import asyncio
 import ipaddress
@@ -23,11 +23,11 @@ log = logging.getLogger(__name__)
 PREFIX = b"/health/"
 
 _PAUSE_S = 5
-"""Between two checks of a warehouse."""
+"""The pause between two checks of a warehouse."""
 _UNATTENDED_S = 60
-"""Checks go on for so long after the last probe."""
+"""How long checks go on after the last probe."""
 _FIRST_ANSWER_S = 2
-"""The first probe waits for the first check, at most so long."""
+"""How long the first probe waits for the first check."""
 _HUNG_S = 10
 """A warehouse whose check takes longer is down."""
 
@@ -57,8 +57,8 @@ class Readiness:
 
 
 class _Watch:
-    """Checks one warehouse, again and again while probes come. It has one thread: there is never a second
-    check."""
+    """Checks one warehouse again and again while probes come. It has one thread, so two checks never run at the
+    same time."""
 
     def __init__(self, name: str, catalog: Catalog) -> None:
         self.name = name
@@ -71,7 +71,7 @@ class _Watch:
         self._reason: str | None = None
 
     async def attend(self) -> None:
-        """Returns at once when there is a result, and also when the first one is late."""
+        """Makes sure that checks go on. Waits for the first result, but not longer than _FIRST_ANSWER_S."""
         self._attended_at = time.monotonic()
         if self._task is None or self._task.done():
             self._first_result.clear()
@@ -84,7 +84,7 @@ class _Watch:
                     await self._first_result.wait()
 
     def reason(self) -> str | None:
-        """Why the warehouse is down; None for one that is up."""
+        """Why the warehouse is down, None if it is up."""
         seconds = time.monotonic() - self._begun_at
         if not self._first_result.is_set() or (self._under_way and seconds > _HUNG_S):
             return f"No answer for {seconds:.0f} seconds"

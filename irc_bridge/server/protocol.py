@@ -1,4 +1,4 @@
-"""One connection of a client: uvicorn's, with limits to what may come on it and an account of what goes on."""
+"""One connection of a client: uvicorn's, with limits for its requests and an account of its activity."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,17 +18,17 @@ _NO_MESSAGE, _HEAD, _BODY = range(3)
 
 
 class HttpConnection(HttpToolsProtocol):
-    """The parser keeps an unfinished header line, or what stands between two chunks of a body, and copies it
-    whenever more of it comes. So it gets LARGEST_HEAD bytes at a time, and nothing more after twice as many
-    without an end."""
+    """Refuses heads that are too large. The parser keeps an unfinished header line, or the text between two chunks
+    of a body, and copies it at each read. So the parser gets LARGEST_HEAD bytes at a time, and no more than twice
+    as many for one such line."""
 
     def __init__(self, *, connections: Connections, **more: Any) -> None:
         super().__init__(**more)
         self._connections = connections
         self._part = _NO_MESSAGE
         self._fed = 0
-        """Bytes that came since the parser gave something out. Where a head began it counts as LARGEST_HEAD bytes:
-        what stood before it is not known."""
+        """The bytes since the last callback of the parser. The begin of a head counts as LARGEST_HEAD bytes,
+        because the number of bytes before it is not known."""
         self._reads = self._requests = 0
         self._error: BridgeError | None = None
         self._running: RequestResponseCycle | None = None
@@ -61,7 +61,7 @@ class HttpConnection(HttpToolsProtocol):
             self.parser.feed_data(data)
         except HttpParserError:
             self._refuse(self._error or InvalidInput("This is no HTTP/1.1 request that this server understands"))
-        except HttpParserUpgrade as upgrade:  # the request is answered in HTTP/1.1, and so is what follows it
+        except HttpParserUpgrade as upgrade:  # this request and later ones are answered in HTTP/1.1
             self._feed(data[upgrade.args[0] :])
         if self._part == _NO_MESSAGE:
             self._fed = 0
@@ -81,7 +81,7 @@ class HttpConnection(HttpToolsProtocol):
         self._fed = 0
         self._requests += 1
         super().on_headers_complete()
-        self.headers = []  # trailers come after the body, and are no headers of the request
+        self.headers = []  # trailers, which follow the body, are no headers of the request
 
     def on_body(self, body: bytes) -> None:
         self._fed = 0
@@ -98,8 +98,7 @@ class HttpConnection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """As uvicorn's own, but without a timer for each answer: the sweep of Connections ends idle
-        connections."""
+        """As uvicorn's, but without a timer for each answer: the sweep of Connections ends idle connections."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -123,38 +122,38 @@ class HttpConnection(HttpToolsProtocol):
         if activity is Activity.IDLE:
             self.transport.close()
         elif activity in (Activity.HEAD, Activity.BODY) and not self._is_answering():
-            self._say(RequestTimeout("The request did not come to its end in time"))
+            self._send_refusal(RequestTimeout("The request did not come to its end in time"))
         else:
             self.transport.abort()
 
     def refuse(self) -> None:
-        self._say(ServiceUnavailable("This server has as many connections as it can: try again later"))
+        self._send_refusal(ServiceUnavailable("This server has as many connections as it can: try again later"))
 
     def _refuse(self, error: BridgeError) -> None:
         if self.transport.is_closing():
             return
         if self._is_answering():
-            self.transport.abort()  # the client would take the refusal for a part of that answer
+            self.transport.abort()  # the client would read the refusal as a part of the other answer
         else:
-            self._say(error)
+            self._send_refusal(error)
 
     def _is_answering(self) -> bool:
-        """Whether an answer is under way, or a request before the one that comes in."""
+        """Whether an answer is being sent, or an earlier request of this connection is not answered yet."""
         if self.cycle is None or self.cycle.response_complete:
             return False
         return bool(self.cycle.response_started or self.pipeline or self._part != _BODY)
 
-    def _say(self, error: BridgeError) -> None:
-        """Answers past the application, and closes the connection."""
+    def _send_refusal(self, error: BridgeError) -> None:
+        """Sends a refusal without the application, and closes the connection."""
         response = refusal(error, self.url if self._part != _NO_MESSAGE else b"", None)
-        headers = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
+        headers = b"".join(b"%b: %b\r\n" % header for header in response.raw_headers)
         head = STATUS_LINE[error.status] + headers + b"connection: close\r\n\r\n"
         self.transport.write(head + bytes(response.body))
         self._part = _NO_MESSAGE
         self.transport.close()
 
     def _is_sent_a_rest(self) -> bool:
-        """Whether the body of a request that was answered is still coming."""
+        """Whether the client still sends the body of a request that was answered already."""
         return self._part == _BODY and self.cycle.response_complete
 
     def _head_size(self) -> int:
