@@ -1,4 +1,4 @@
-"""What a handler gets: one request, its identifier decoded."""
+"""A request as a handler of the Lance protocol gets it: the identifier is decoded."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from irc_bridge.http.cache import AnswerCache
 from irc_bridge.lance_rest.requests import Request
 
 MAIN = "main"
-"""The branch that is meant where none is named."""
+"""The branch of a request that names none."""
 
 RequestT = TypeVar("RequestT", bound=Request)
 
@@ -37,7 +37,7 @@ class Call(calls.Call):
         return self.id
 
     def read(self, model: type[RequestT]) -> RequestT:
-        """Clients send nothing, or null, where they have nothing to say."""
+        """The body as a model. Some clients send no body, or null, in place of an empty object."""
         request = bodies.read(b"{}" if self.body in (b"", b"null") else self.body, model)
         if request.id is not None and request.id != self.id:
             raise InvalidInput(f"id: the body names {list(request.id)}, the path {list(self.id)}")

@@ -1,4 +1,4 @@
-"""The operations that touch rows: a table made of an Arrow stream, and what can be counted."""
+"""The operations on rows: a table is created from an Arrow stream, rows are counted."""
 
 import dataclasses
 import json
@@ -19,8 +19,7 @@ from irc_bridge.http.replies import JSON
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.arrow_bodies import rows_of
 from irc_bridge.lance_rest.calls import Call, require_main
-from irc_bridge.lance_rest.credentials import vended
-from irc_bridge.lance_rest.describing import properties_of
+from irc_bridge.lance_rest.describing import properties_of, vended
 from irc_bridge.lance_rest.requests import CountTableRowsRequest, Request, one_spelling
 
 _ATTEMPTS = 10
@@ -41,7 +40,7 @@ def create_table(call: Call) -> Response:
             return _made(call, call.able(CanCreateTables).create_table(call.table, new), with_version=True)
         except TableAlreadyExists as error:
             exists = error
-        # dropped meanwhile, the name can be made anew
+        # a table that was dropped meanwhile can be created again
         with suppress(TableNotFound):
             return _of_existing(call, mode, rows, given)
         time.sleep(0.005 * attempt)
@@ -49,7 +48,7 @@ def create_table(call: Call) -> Response:
 
 
 def _of_existing(call: Call, mode: str, rows: pa.Table, given: Mapping[str, str]) -> Response:
-    """What a create does with a table that has the name."""
+    """The answer to a create request for a name that has a table."""
     if mode == "existok":
         return _made(call, _now(call), with_version=False)
     call.able(CanWriteRows).write_rows(call.table, rows, given, overwrite=mode == "overwrite")
@@ -62,7 +61,7 @@ def has_predicate(call: Call) -> bool:
 
 
 def count_table_rows(call: Call) -> Response:
-    """A bare number."""
+    """Replies with a bare number."""
     request = call.read(CountTableRowsRequest)
     count = call.able(CanCountRows).count_rows(call.table, request.version, request.predicate)
     return Response(str(count), media_type=JSON)
@@ -87,7 +86,7 @@ def get_table_stats(call: Call) -> Response:
 
 
 def update_table_schema_metadata(call: Call) -> Response:
-    """Replaces it. Bodies are the bare metadata."""
+    """Replaces the metadata of the schema. Body and reply are the metadata itself."""
     require_main(call.query.get("branch"))
     metadata = bodies.read(call.body, Texts).root
     call.able(CanCommit).commit(call.table, lambda _: Commit(schema_metadata=metadata))
@@ -95,13 +94,13 @@ def update_table_schema_metadata(call: Call) -> Response:
 
 
 def _texts(call: Call, name: str) -> dict[str, str]:
-    """A query parameter that holds a JSON object of texts."""
+    """A query parameter that is a JSON object of texts."""
     value = call.query.get(name)
     if value is None:
         return {}
     with suppress(ValueError):
         content = json.loads(value)
-        if isinstance(content, dict) and all(isinstance(each, str) for each in content.values()):
+        if isinstance(content, dict) and all(isinstance(text, str) for text in content.values()):
             return content
     raise InvalidInput(f"{name} must be a JSON object of strings: {value[:100]}")
 

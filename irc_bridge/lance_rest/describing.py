@@ -1,20 +1,20 @@
 """DescribeTable. An answer is sent again as long as the catalog knows of no change; a table is opened only after a
 change."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from irc_bridge import names
 from irc_bridge.catalog.models import History, Levels, TableInfo, TableVersion, Unchanged
-from irc_bridge.catalog.ports import CanKeepVersions
+from irc_bridge.catalog.ports import CanKeepVersions, CanVendCredentials
 from irc_bridge.catalog.properties import RESERVED_PREFIX
 from irc_bridge.errors import InvalidInput, TableNotFound
 from irc_bridge.http.cache import Answer
 from irc_bridge.http.replies import NO_STORE, SlottedReply, encoded
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.calls import Call
-from irc_bridge.lance_rest.credentials import vended
 from irc_bridge.lance_rest.requests import DescribeTableRequest, TableExistsRequest
 from irc_bridge.lance_rest.schemas import json_schema
 from irc_bridge.lance_rest.tags import version_of_tag
@@ -60,8 +60,16 @@ def properties_of(info: TableInfo) -> dict[str, str]:
     return {key: value for key, value in info.properties.items() if not key.startswith(RESERVED_PREFIX)}
 
 
+def vended(call: Call, table: Levels, vend_credentials: bool | None) -> Mapping[str, str] | None:
+    """The storage options of the table, as Lance names them. None if the warehouse vends no credentials or the
+    client declines them."""
+    if vend_credentials is False or not call.warehouse.vend_credentials:
+        return None
+    return dict(call.able(CanVendCredentials).storage_options(table))
+
+
 def is_managed(info: TableInfo) -> bool:
-    """Whether writers must commit through this server, seed 004."""
+    """Whether writers must commit through this server (seed 004)."""
     return info.managed_by == "impl"
 
 
@@ -84,7 +92,7 @@ def _latest(call: Call, description: Description) -> SlottedReply:
 
 
 def _earlier(call: Call, request: DescribeTableRequest) -> TableInfo:
-    """The table as it was at a version or tag."""
+    """The table at the version, or at the tag, of the request."""
     version = request.version
     if request.tag is not None:
         if version is not None:

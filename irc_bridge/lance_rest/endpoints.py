@@ -1,11 +1,12 @@
-"""The one table of endpoints: the router and the conformance test are made from it."""
+"""The one table of endpoints. The router and the conformance test are derived from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from irc_bridge.lance_rest import data, describing, namespaces, tables, tags, unsupported, versions
+from irc_bridge.errors import Unsupported
+from irc_bridge.lance_rest import data, describing, namespaces, tables, tags, versions
 from irc_bridge.lance_rest.calls import Call
 
 NAMESPACE = "/v1/namespace/{id}"
@@ -29,13 +30,13 @@ class Endpoint:
     handler: Handler
     changes: bool = False
     takes_data: bool = False
-    """Whether its body is a stream of rows."""
+    """Whether the body is a stream of rows."""
     threads: int = 0
-    """How many calls of it run at the same time, in threads of their own, when they are `slow`. More of them wait,
-    and no other request does."""
+    """How many `slow` calls of this operation run at the same time, in threads of their own. Further calls wait;
+    other operations do not."""
     slow: Callable[[Call], bool] = lambda _: True
     at_once: Callable[[Call], bool] = lambda _: False
-    """Whether a call of it takes less time than handing it to a thread."""
+    """Whether a call takes less time than the way to a thread and back."""
 
 
 def _list(operation: str, path: str, handler: Handler) -> Endpoint:
@@ -51,11 +52,23 @@ def _change(operation: str, path: str, handler: Handler) -> Endpoint:
 
 
 def _rows(operation: str, path: str) -> Endpoint:
-    return Endpoint(operation, "POST", path, unsupported.in_the_client)
+    """An operation on rows, which Lance does in the client's own process."""
+    return Endpoint(operation, "POST", path, _refuse_rows)
 
 
 def _absent(operation: str, path: str) -> Endpoint:
-    return Endpoint(operation, "POST", path, unsupported.not_kept)
+    return Endpoint(operation, "POST", path, _refuse)
+
+
+def _refuse_rows(call: Call) -> Response:
+    raise Unsupported(
+        f"{call.operation} is not done by this server: open the table with pylance and do it there, by "
+        f"lance.dataset(namespace_client=..., table_id=...) or at the location that DescribeTable tells"
+    )
+
+
+def _refuse(call: Call) -> Response:
+    raise Unsupported(f"{call.operation} is not supported: this server keeps no such things")
 
 
 ENDPOINTS = (

@@ -1,3 +1,5 @@
+"""Namespaces, and the tables below a namespace."""
+
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -13,9 +15,7 @@ from irc_bridge.lance_rest.requests import CreateNamespaceRequest, DropNamespace
 
 
 def list_namespaces(call: Call) -> Response:
-    page = call.page
-    found = call.catalog.list_namespaces(call.id, page)
-    return replies.page("namespaces", found)
+    return replies.page("namespaces", call.catalog.list_namespaces(call.id, call.page))
 
 
 def create_namespace(call: Call) -> Response:
@@ -69,7 +69,8 @@ def drop_namespace(call: Call) -> Response:
 
 
 def all_tables(catalog: Catalog, namespace: Levels, after: Levels = ()) -> Iterator[Levels]:
-    """Those in the namespace and below it, in an order in which `after` has its place."""
+    """The tables in the namespace and in all namespaces below it, always in the same order; with `after` those
+    that follow it in this order."""
     above = PageRequest(after[0]) if after else PageRequest()
     with suppress(NamespaceNotFound):
         if len(after) > 1:
@@ -82,7 +83,7 @@ def all_tables(catalog: Catalog, namespace: Levels, after: Levels = ()) -> Itera
 
 
 def _empty(call: Call, catalog: CanChangeNamespaces) -> None:
-    """Tables first, then the namespaces that lie deepest."""
+    """Drops all tables below the namespace, then all namespaces, the deepest first."""
     for table in list(all_tables(call.catalog, call.id)):
         with suppress(TableNotFound):
             call.able(CanDropTables).drop_table(table)

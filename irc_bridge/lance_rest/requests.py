@@ -1,5 +1,5 @@
-"""Request bodies. Fields that nobody here reads, such as context and identity, are let pass. Reading a list
-stops at its first error: pydantic keeps all of them, and a megabyte of wrong values would make a gigabyte."""
+"""Models of request bodies. Fields without a use here, such as context and identity, are ignored. Validation of a
+list stops at its first error: pydantic keeps all errors, and a megabyte of wrong values would make a gigabyte."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ Properties = dict[StrictStr, StrictStr]
 
 
 def one_spelling(value: str) -> str:
-    """ExistOk, exist_ok and EXIST_OK are the same."""
+    """The mode in one spelling: ExistOk, exist_ok and EXIST_OK are the same."""
     return value.replace("_", "").lower()
 
 

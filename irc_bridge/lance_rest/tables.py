@@ -1,3 +1,5 @@
+"""Tables: list, declare, register, rename and drop. Rows and versions are other files."""
+
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
@@ -18,8 +20,7 @@ from irc_bridge.catalog.ports import (
 from irc_bridge.errors import BrokenTable, InvalidInput, TableNotFound, Unsupported
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.calls import Call
-from irc_bridge.lance_rest.credentials import vended
-from irc_bridge.lance_rest.describing import is_managed, properties_of
+from irc_bridge.lance_rest.describing import is_managed, properties_of, vended
 from irc_bridge.lance_rest.namespaces import all_tables
 from irc_bridge.lance_rest.requests import (
     DeclareTableRequest,
@@ -35,7 +36,7 @@ def list_tables(call: Call) -> Response:
         return replies.page("tables", call.catalog.list_tables(call.id, page))
     tables = (table for table in call.catalog.list_tables(call.id, PageRequest(page.after)).items)
     made = (table for table in tables if _has_versions(call, (*call.id, table)))
-    return replies.page("tables", _cut(list(islice(made, _one_more(page.limit))), page.limit))
+    return replies.page("tables", _page(list(islice(made, _one_more(page.limit))), page.limit))
 
 
 def list_all_tables(call: Call) -> Response:
@@ -43,14 +44,14 @@ def list_all_tables(call: Call) -> Response:
     tables = all_tables(call.catalog, (), after)
     if call.flag("include_declared") is False:
         tables = (table for table in tables if _has_versions(call, table))
-    found = [names.identifier(table, call.delimiter) for table in islice(tables, _one_more(call.limit))]
-    return replies.page("tables", _cut(found, call.limit))
+    identifiers = [names.identifier(table, call.delimiter) for table in islice(tables, _one_more(call.limit))]
+    return replies.page("tables", _page(identifiers, call.limit))
 
 
 def declare_table(call: Call) -> Response:
     request = call.read(DeclareTableRequest)
-    wanted = call.warehouse.properties_of_new(properties.kept(request.properties or {}))
-    info = call.able(CanCreateTables).create_table(call.table, NewTable(wanted, request.location))
+    new = call.warehouse.properties_of_new(properties.kept(request.properties or {}))
+    info = call.able(CanCreateTables).create_table(call.table, NewTable(new, request.location))
     return replies.ok(
         {
             "location": info.location,
@@ -68,12 +69,11 @@ def register_table(call: Call) -> Response:
         raise Unsupported("mode Overwrite is not supported: deregister the table first, then register it")
     if mode != "create":
         raise InvalidInput(f"mode must be Create or Overwrite: {mode}")
-    wanted = properties.kept(request.properties or {})
+    new = properties.kept(request.properties or {})
     info = call.able(CanRegisterTables).register_table(call.table, request.location)
-    if wanted.items() - info.properties.items():
-        call.able(CanCommit).commit(call.table, lambda _: Commit(set_properties=wanted))
-    said = {**properties_of(info), **wanted}
-    return replies.ok({"location": info.location, "properties": said})
+    if new.items() - info.properties.items():
+        call.able(CanCommit).commit(call.table, lambda _: Commit(set_properties=new))
+    return replies.ok({"location": info.location, "properties": {**properties_of(info), **new}})
 
 
 def drop_table(call: Call) -> Response:
@@ -94,7 +94,7 @@ def rename_table(call: Call) -> Response:
 def _removed(call: Call, remove: Callable[[Levels], None]) -> Response:
     call.read(Request)
     info: object = None
-    # a table that is broken or half gone can go all the same
+    # a table that is broken or half removed can be dropped too
     with suppress(BrokenTable, TableNotFound):
         info = call.catalog.load_table(call.table, History.HEADS)
     remove(call.table)
@@ -113,5 +113,5 @@ def _one_more(limit: int | None) -> int | None:
     return None if limit is None else limit + 1
 
 
-def _cut(found: list[str], limit: int | None) -> Page[str]:
-    return Page(tuple(found[:limit]), limit is not None and len(found) > limit)
+def _page(items: list[str], limit: int | None) -> Page[str]:
+    return Page(tuple(items[:limit]), limit is not None and len(items) > limit)

@@ -1,3 +1,5 @@
+"""Tags of a table."""
+
 from starlette.responses import Response
 
 from irc_bridge import names
@@ -12,11 +14,11 @@ from irc_bridge.lance_rest.requests import Request, TagRequest, TagVersionReques
 def list_table_tags(call: Call) -> Response:
     call.read(Request)
     info, after, limit = _table(call), call.after, call.limit
-    wanted = sorted(name for name in info.tags if after is None or name > after)
-    shown = wanted[:limit]
+    rest = sorted(name for name in info.tags if after is None or name > after)
+    shown = rest[:limit]
     sizes = _sizes(call, {info.tags[name] for name in shown})
     tags = {name: {"version": info.tags[name], "manifestSize": sizes[info.tags[name]]} for name in shown}
-    more = shown and len(wanted) > len(shown)
+    more = shown and len(rest) > len(shown)
     return replies.ok({"tags": tags, "page_token": names.page_token(shown[-1]) if more else None})
 
 
@@ -78,7 +80,7 @@ def _require_version(call: Call, version: int) -> None:
 
 
 def _sizes(call: Call, versions: set[int]) -> dict[int, int]:
-    """Of the manifests of these versions."""
+    """The sizes of the manifests of these versions."""
     if not versions:
         return {}
     records = call.able(CanKeepVersions).list_table_versions(call.table, descending=False, after=min(versions) - 1)

@@ -1,4 +1,4 @@
-"""The version operations: with them a namespace is the place where Lance writers commit."""
+"""Versions of a table. Lance writers commit through these operations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ def list_table_versions(call: Call) -> Response:
         call.table, descending=descending, after=after, limit=call.limit
     )
     token = names.page_token(str(page.items[-1].version)) if page.more and page.items else None
-    return replies.ok({"versions": [_wire(each) for each in page.items], "page_token": token})
+    return replies.ok({"versions": [_wire(record) for record in page.items], "page_token": token})
 
 
 def create_table_version(call: Call) -> Response:
@@ -47,8 +47,8 @@ def batch_create_table_versions(call: Call) -> Response:
     request = bodies.read(call.body, BatchCreateTableVersionsRequest)
     for entry in request.entries:
         require_main(entry.branch)
-    made = call.able(CanKeepVersions).create_table_versions([_new(each.id, each) for each in request.entries])
-    return replies.ok({"versions": [_wire(each) for each in made]})
+    made = call.able(CanKeepVersions).create_table_versions([_new(entry.id, entry) for entry in request.entries])
+    return replies.ok({"versions": [_wire(record) for record in made]})
 
 
 def describe_table_version(call: Call) -> Response:
@@ -59,7 +59,7 @@ def describe_table_version(call: Call) -> Response:
 
 def batch_delete_table_versions(call: Call) -> Response:
     request = call.read(BatchDeleteTableVersionsRequest)
-    ranges = [VersionRange(each.start_version, each.end_version) for each in request.ranges]
+    ranges = [VersionRange(versions.start_version, versions.end_version) for versions in request.ranges]
     deleted = call.able(CanKeepVersions).delete_table_versions(call.table, ranges, request.ignore_missing)
     return replies.ok({"deleted_count": deleted})
 
@@ -69,13 +69,13 @@ def _new(table: Levels, request: CreateTableVersionRequest) -> NewVersion:
 
 
 def _wire(record: VersionRecord) -> Mapping[str, Any]:
-    """Lance wants paths from the root of the storage system, without a slash."""
-    said: dict[str, Any] = {
+    """The record as a reply. Lance expects paths from the root of the storage system, without a slash in front."""
+    fields: dict[str, Any] = {
         "version": record.version,
         "manifest_path": unquote(record.manifest_path.partition("://")[2].partition("/")[2]),
         "manifest_size": record.manifest_size,
         "timestamp_millis": record.timestamp_ms,
     }
     if record.e_tag is not None:
-        said["e_tag"] = record.e_tag
-    return {**said, "metadata": dict(record.metadata)} if record.metadata else said
+        fields["e_tag"] = record.e_tag
+    return {**fields, "metadata": dict(record.metadata)} if record.metadata else fields
