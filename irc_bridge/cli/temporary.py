@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 
@@ -32,10 +32,12 @@ def temporary_folder(prefix: str) -> Iterator[str]:
 
 @contextmanager
 def own_temporary_files() -> Iterator[None]:
-    """Temporary files of this process and of its child processes lie in a folder of their own."""
+    """Temporary files of this process and of its child processes lie in a folder of their own, if any folder of
+    the machine can be written to."""
     before = os.environ.get("TMPDIR")
-    with temporary_folder(FILES) as folder:
-        _set_temporary(folder)
+    with ExitStack() as stack:
+        with suppress(OSError):
+            _set_temporary(stack.enter_context(temporary_folder(FILES)))
         try:
             yield
         finally:
@@ -44,9 +46,10 @@ def own_temporary_files() -> Iterator[None]:
 
 def keep_parents_folder() -> None:
     """Takes a lock for a worker process on the folder of its parent: the worker may outlive the parent."""
-    folder = tempfile.gettempdir()
-    if Path(folder).name.startswith(FILES):
-        _lock(folder)
+    with suppress(OSError):
+        folder = tempfile.gettempdir()
+        if Path(folder).name.startswith(FILES):
+            _lock(folder)
 
 
 def _set_temporary(folder: str | None) -> None:
@@ -61,7 +64,7 @@ def _locked_folder(prefix: str) -> tuple[str, int]:
     """Another process may remove a folder in the moment before it is locked."""
     while True:
         folder = tempfile.mkdtemp(prefix=prefix)
-        with suppress(OSError):
+        with suppress(FileNotFoundError):
             lock = _lock(folder)
             if Path(folder).exists():
                 return folder, lock
@@ -71,7 +74,8 @@ def _locked_folder(prefix: str) -> tuple[str, int]:
 def _lock(folder: str) -> int:
     lock = _opened(folder)
     if sys.platform != "win32":
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        with suppress(OSError):  # where there are no locks, no process removes the folder of another one
+            fcntl.flock(lock, fcntl.LOCK_SH)
     return lock
 
 

@@ -24,7 +24,8 @@ FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2]
 
 
 class IcebergRest:
-    """Two applications: `endpoint` answers the requests that `match` knows, `other_path` all other requests."""
+    """Two applications: `endpoint` answers the requests that `endpoint_of` knows, `other_path` all other
+    requests."""
 
     def __init__(self, warehouses: Warehouses, loads: LoadCache, memory: BodyMemory, max_body_bytes: int) -> None:
         self._memory = memory
@@ -98,7 +99,7 @@ def _cut(path: str) -> Iterator[tuple[Shape, list[str]]]:
 PATHS = PathTable(((endpoint.path, endpoint) for endpoint in ENDPOINTS), _cut)
 
 
-def match(scope: Scope) -> dict[str, Any] | None:
+def endpoint_of(scope: Scope) -> dict[str, Any] | None:
     """The endpoint of a request, for the route of the endpoints."""
     try:
         return {"match": PATHS.find(scope["method"], scope["raw_path"])}

@@ -12,9 +12,8 @@ from irc_bridge.catalog.forward import CanForward
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.http.bodies import BodyMemory
 from irc_bridge.http.routing import RawRoute, below
-from irc_bridge.iceberg_rest import router as iceberg_router
 from irc_bridge.iceberg_rest.load_cache import CachedLoads, LoadCache
-from irc_bridge.iceberg_rest.router import IcebergRest
+from irc_bridge.iceberg_rest.router import IcebergRest, endpoint_of
 from irc_bridge.lance_rest.router import PREFIX as LANCE
 from irc_bridge.lance_rest.router import LanceRest
 from irc_bridge.server.access_log import AccessLog
@@ -56,9 +55,9 @@ def create_app(
     routes = [
         RawRoute(below(HEALTH), Router(readiness.routes())),
         RawRoute(below(LANCE), lance),
-        RawRoute(iceberg_router.match, iceberg.endpoint),
+        RawRoute(endpoint_of, iceberg.endpoint),
         *fronts,
-        RawRoute(below(b"/"), iceberg.other_path, catch_all=True),
+        RawRoute(below(b""), iceberg.other_path, catch_all=True),
     ]
     return Starlette(routes=routes, middleware=middleware, lifespan=_closing(warehouses, readiness))
 
