@@ -85,9 +85,6 @@ _cached_query = lru_cache(1024)(QueryParams)
 """A client repeats a few queries. A long query is not cached, because it could make thousands of objects."""
 
 
-CallT = TypeVar("CallT", bound=Call)
-
-
 async def respond(
     scope: Scope,
     receive: Receive,
@@ -128,7 +125,7 @@ their turn must not hold all threads of the server."""
 
 
 async def run(
-    handler: Callable[[CallT], Response], call: CallT, changes: bool, threads: CapacityLimiter | None = None
+    handler: Callable[[], Response], call: Call, changes: bool, threads: CapacityLimiter | None = None
 ) -> Response:
     """The handler's answer. The handler runs in a thread, because catalogs wait for storage: one of `threads`, or
     one of the threads that all requests share."""
@@ -137,13 +134,13 @@ async def run(
     return await to_thread.run_sync(_run_with_short_turns, handler, call, changes, limiter=_large_json)
 
 
-def _run_with_short_turns(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Response:
+def _run_with_short_turns(handler: Callable[[], Response], call: Call, changes: bool) -> Response:
     with _short_turns:
         return run_here(handler, call, changes)
 
 
-def run_here(handler: Callable[[CallT], Response], call: CallT, changes: bool) -> Response:
+def run_here(handler: Callable[[], Response], call: Call, changes: bool) -> Response:
     """The handler's answer, made in this thread. PermissionDenied for a change of a read-only warehouse."""
     if changes and call.warehouse.read_only:
         raise PermissionDenied(f"Warehouse {call.warehouse.name} is read-only: {call.operation} is refused")
-    return handler(call)
+    return handler()

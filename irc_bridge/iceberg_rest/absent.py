@@ -13,39 +13,39 @@ from irc_bridge.errors import (
     ViewNotFound,
 )
 from irc_bridge.iceberg_rest import replies
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.calls import IcebergCall
 from irc_bridge.iceberg_rest.requests import RenameTableRequest
 
 
-def list_views(call: Call) -> Response:
+def list_views(call: IcebergCall) -> Response:
     if not call.catalog.namespace_exists(call.to_catalog(call.namespace)):
         raise NamespaceNotFound(f"Namespace does not exist: {names.dotted(call.namespace)}")
     return replies.ok({"identifiers": []})
 
 
-def create_view(call: Call) -> Response:
+def create_view(call: IcebergCall) -> Response:
     raise InvalidInput(f"Warehouse {call.warehouse.name} has no views and cannot create one")
 
 
-def no_such_view(call: Call) -> Response:
-    view = (*call.namespace, names.decode(call.params["view"]))
+def no_such_view(call: IcebergCall) -> Response:
+    view = (*call.namespace, names.decode(call.http.params["view"]))
     raise ViewNotFound(f"View does not exist: {names.dotted(view)}. Warehouse {call.warehouse.name} has no views")
 
 
-def rename_view(call: Call) -> Response:
+def rename_view(call: IcebergCall) -> Response:
     source = call.read(RenameTableRequest).source
     view = names.dotted((*source.namespace, source.name))
     raise ViewNotFound(f"View does not exist: {view}. Warehouse {call.warehouse.name} has no views")
 
 
-def plan_table_scan(call: Call) -> Response:
+def plan_table_scan(call: IcebergCall) -> Response:
     raise Unsupported(f"Warehouse {call.warehouse.name} does not plan scans: {call.table}")
 
 
-def no_such_plan(call: Call) -> Response:
-    plan = names.decode(call.params["plan-id"])
+def no_such_plan(call: IcebergCall) -> Response:
+    plan = names.decode(call.http.params["plan-id"])
     raise PlanNotFound(f"Plan does not exist: {plan}. Warehouse {call.warehouse.name} does not plan scans")
 
 
-def no_such_task(call: Call) -> Response:
+def no_such_task(call: IcebergCall) -> Response:
     raise PlanTaskNotFound(f"Plan task does not exist: warehouse {call.warehouse.name} does not plan scans")

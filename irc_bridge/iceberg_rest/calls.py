@@ -6,8 +6,11 @@ from functools import cached_property
 
 from irc_bridge import names
 from irc_bridge.catalog.models import EVERYTHING, Levels, PageRequest
+from irc_bridge.catalog.ports import Catalog
+from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.errors import InvalidInput, NamespaceNotFound
-from irc_bridge.http import bodies, calls
+from irc_bridge.http import bodies
+from irc_bridge.http.calls import Ability, Call
 from irc_bridge.iceberg_rest.load_cache import LoadCache, Target
 
 DEFAULT_PAGE_SIZE = 1000
@@ -27,17 +30,29 @@ class Identifier:
 
 
 @dataclass
-class Call(calls.Call):
+class IcebergCall:
+    http: Call
     target: Target
     loads: LoadCache
 
+    @property
+    def warehouse(self) -> Warehouse:
+        return self.http.warehouse
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.http.catalog
+
+    def able(self, ability: type[Ability]) -> Ability:
+        return self.http.able(ability)
+
     @cached_property
     def namespace(self) -> Levels:
-        return self._namespace(names.decode(self.params["namespace"]))
+        return self._namespace(names.decode(self.http.params["namespace"]))
 
     @cached_property
     def parent(self) -> Levels:
-        parent = self.query.get("parent")
+        parent = self.http.query.get("parent")
         # the published Lance client encodes a parent once more than a name in a path
         return self._namespace(parent, decoded_more=2) if parent else ()
 
@@ -45,7 +60,7 @@ class Call(calls.Call):
     def table(self) -> Identifier:
         """The table of the path. Its name is decoded once, and a second time where the literal name does not
         exist."""
-        namespace, name = names.decode(self.params["namespace"]), names.decode(self.params["table"])
+        namespace, name = names.decode(self.http.params["namespace"]), names.decode(self.http.params["table"])
         literal = self.identifier(names.split(namespace), name)
         if "%" not in namespace and "%" not in name:
             return literal
@@ -74,7 +89,7 @@ class Call(calls.Call):
 
     @property
     def page(self) -> PageRequest:
-        token, size = self.query.get("pageToken"), self.query.get("pageSize")
+        token, size = self.http.query.get("pageToken"), self.http.query.get("pageSize")
         if size is not None and not (size.isascii() and size.isdigit() and int(size[:19]) > 0):
             raise InvalidInput(f"pageSize must be a whole number above 0: {size[:100]}")
         if token is None:
@@ -83,7 +98,7 @@ class Call(calls.Call):
         return PageRequest(names.name_of_page_token(token) if token else None, limit)
 
     def read(self, model: type[bodies.Model]) -> bodies.Model:
-        return bodies.read(self.body, model)
+        return bodies.read(self.http.body, model)
 
     def _namespace(self, decoded: str, decoded_more: int = 1) -> Levels:
         literal = names.split(decoded)

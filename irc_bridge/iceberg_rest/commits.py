@@ -38,7 +38,7 @@ from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, Inv
 from irc_bridge.http import bodies
 from irc_bridge.http.replies import SlottedReply, encoded
 from irc_bridge.iceberg_rest import replies
-from irc_bridge.iceberg_rest.calls import Call, Identifier
+from irc_bridge.iceberg_rest.calls import IcebergCall, Identifier
 from irc_bridge.iceberg_rest.commit_updates import CommitUpdates, new_version
 from irc_bridge.iceberg_rest.loads import metadata_for_engines, metadata_location
 from irc_bridge.iceberg_rest.requests import CommitTableRequest, CommitTransactionRequest
@@ -51,7 +51,7 @@ _NEED_HISTORY = (AddSchemaUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate, 
 _ASSERT_HISTORY = (AssertLastAssignedFieldId, AssertCurrentSchemaId)
 
 
-def update_table(call: Call) -> Response:
+def update_table(call: IcebergCall) -> Response:
     table, request = call.table, call.read(CommitTableRequest)
     if _creates(request):
         return _committed(call, table, create_staged(call, table, request.updates), created=True)
@@ -65,7 +65,7 @@ def update_table(call: Call) -> Response:
     return _committed(call, table, info)
 
 
-def commit_transaction(call: Call) -> Response:
+def commit_transaction(call: IcebergCall) -> Response:
     attempts = _attempts(call, call.read(CommitTransactionRequest).table_changes)
     if len(attempts) == 1:
         _commit_one(call, attempts[0])
@@ -74,7 +74,7 @@ def commit_transaction(call: Call) -> Response:
     return replies.no_content()
 
 
-def commit_mixed_transaction(call: Call, lance: Sequence[Json], others: Sequence[Json]) -> Response:
+def commit_mixed_transaction(call: IcebergCall, lance: Sequence[Json], others: Sequence[Json]) -> Response:
     """Commits changes of Lance tables, and in the same transaction changes of other tables, which the server
     behind the warehouse keeps."""
     request = bodies.read(json.dumps({"table-changes": lance}).encode(), CommitTransactionRequest)
@@ -86,7 +86,7 @@ def commit_mixed_transaction(call: Call, lance: Sequence[Json], others: Sequence
     return replies.no_content()
 
 
-def _attempts(call: Call, changes: Sequence[CommitTableRequest]) -> list["CommitAttempt"]:
+def _attempts(call: IcebergCall, changes: Sequence[CommitTableRequest]) -> list["CommitAttempt"]:
     attempts: dict[Levels, CommitAttempt] = {}
     for number, change in enumerate(changes):
         if change.identifier is None:
@@ -98,14 +98,14 @@ def _attempts(call: Call, changes: Sequence[CommitTableRequest]) -> list["Commit
     return list(attempts.values())
 
 
-def _commit_one(call: Call, attempt: "CommitAttempt") -> None:
+def _commit_one(call: IcebergCall, attempt: "CommitAttempt") -> None:
     if _creates(attempt.request):
         create_staged(call, attempt.table, attempt.request.updates)
     else:
         call.able(CanCommit).commit(attempt.table.in_catalog, attempt.decide, attempt.history)
 
 
-def _commit_several(call: Call, attempts: list["CommitAttempt"], others: Sequence[Json] = ()) -> None:
+def _commit_several(call: IcebergCall, attempts: list["CommitAttempt"], others: Sequence[Json] = ()) -> None:
     if not isinstance(call.catalog, CanCommitTogether):
         raise InvalidInput(
             f"table-changes: warehouse {call.warehouse.name} commits to one table at a time, and this names "
@@ -125,7 +125,7 @@ def _creates(request: CommitTableRequest) -> bool:
     return any(isinstance(requirement, AssertCreate) for requirement in request.requirements)
 
 
-def _committed(call: Call, table: Identifier, info: TableInfo, created: bool = False) -> Response:
+def _committed(call: IcebergCall, table: Identifier, info: TableInfo, created: bool = False) -> Response:
     metadata = (
         metadata_for_engines(call, table.in_catalog, info)
         if created
@@ -143,7 +143,7 @@ def _digest(data: bytes) -> str:
 class CommitAttempt:
     """The commit of a request to one table. `decide` is called again for each state that the commit meets."""
 
-    def __init__(self, call: Call, table: Identifier, request: CommitTableRequest) -> None:
+    def __init__(self, call: IcebergCall, table: Identifier, request: CommitTableRequest) -> None:
         self._call = call
         self.table = table
         self.request = request

@@ -12,7 +12,7 @@ from irc_bridge.catalog import ports
 from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.errors import NamespaceNotFound, TableNotFound
 from irc_bridge.iceberg_rest import absent, commits, config, credentials, loads, namespaces, tables
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.calls import IcebergCall
 from irc_bridge.iceberg_rest.load_cache import LOAD_TABLE
 
 NAMESPACES = "/v1/{prefix}/namespaces"
@@ -22,7 +22,7 @@ TABLE = TABLES + "/{table}"
 VIEWS = NAMESPACE + "/views"
 VIEW = VIEWS + "/{view}"
 
-Handler = Callable[[Call], Response]
+Handler = Callable[[IcebergCall], Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ def _of_table(handler: Handler) -> Handler:
     metadata table: `ns.t.snapshots` may be one of `ns.t`."""
 
     @wraps(handler)
-    def answer(call: Call) -> Response:
+    def answer(call: IcebergCall) -> Response:
         try:
             return handler(call)
         except NamespaceNotFound as error:
-            namespace, table = (names.decode(call.params[name]) for name in ("namespace", "table"))
+            namespace, table = (names.decode(call.http.params[name]) for name in ("namespace", "table"))
             missing = names.dotted((*names.split(namespace), table))
             raise TableNotFound(f"Table does not exist: {missing}. {error}") from error
 

@@ -14,7 +14,7 @@ from irc_bridge.errors import BridgeError, InvalidInput, TableNotFound
 from irc_bridge.http.cache import Answer
 from irc_bridge.http.replies import NO_STORE, SlottedReply, encoded
 from irc_bridge.iceberg_rest import credentials, replies
-from irc_bridge.iceberg_rest.calls import Call, Identifier
+from irc_bridge.iceberg_rest.calls import IcebergCall, Identifier
 from irc_bridge.iceberg_rest.load_cache import Key, conditional
 from irc_bridge.translation.metadata import table_metadata, with_schema_id
 from irc_bridge.translation.snapshots import needs_empty_list
@@ -23,7 +23,7 @@ NO_CONFIG: dict[str, object] = {"config": {}}
 """The slot of a LoadTableResult without credentials."""
 
 
-def load_table(call: Call) -> Response:
+def load_table(call: IcebergCall) -> Response:
     history = _history(call)
     key = _key(call, call.table.in_catalog, history)
     cached = call.loads.answers.get(key)
@@ -32,28 +32,28 @@ def load_table(call: Call) -> Response:
     call.loads.answers.put(key, answer)
     call.loads.remember(call.target, call.warehouse, key)
     return _with_credentials(call, call.table, answer.reply) or conditional(
-        call.headers.get("if-none-match", ""), answer
+        call.http.headers.get("if-none-match", ""), answer
     )
 
 
-def cached_answer(call: Call, table: Levels) -> Answer | None:
+def cached_answer(call: IcebergCall, table: Levels) -> Answer | None:
     """The last answer to the same request, None where the cache has none."""
     return call.loads.answers.get(_key(call, table, _history(call)))
 
 
-def table_exists(call: Call) -> Response:
+def table_exists(call: IcebergCall) -> Response:
     if not call.catalog.table_exists(call.table.in_catalog):
         raise TableNotFound(f"Table does not exist: {call.table}")
     return replies.no_content()
 
 
-def load_result(call: Call, table: Identifier, info: TableInfo) -> Response:
+def load_result(call: IcebergCall, table: Identifier, info: TableInfo) -> Response:
     """The LoadTableResult for a table that this request registered."""
     reply = _answer(call, table.in_catalog, info, None, History.ALL).reply
     return _with_credentials(call, table, reply) or reply
 
 
-def create_result(call: Call, table: Identifier, info: TableInfo, schema_id: int) -> Response:
+def create_result(call: IcebergCall, table: Identifier, info: TableInfo, schema_id: int) -> Response:
     """The LoadTableResult for a table that this request created, with the schema id that its client gave.
     It has a metadata-location, which some clients require here; seed 004 forbids one in LoadTable only."""
     metadata = with_schema_id(metadata_for_engines(call, table.in_catalog, info), schema_id)
@@ -70,13 +70,15 @@ def metadata_location(info: TableInfo, metadata: bytes) -> str:
     return f"{manifest}#{hashlib.blake2b(metadata, digest_size=8).hexdigest()}"
 
 
-def metadata_for_engines(call: Call, table: Levels, info: TableInfo, *, full: bool = True) -> TableMetadataV2:
+def metadata_for_engines(
+    call: IcebergCall, table: Levels, info: TableInfo, *, full: bool = True
+) -> TableMetadataV2:
     """The metadata for an answer after which Iceberg clients scan the table or write files beside it. Makes the
     folders for these files, and the empty manifest list where a version of the table has no rows."""
     return table_metadata(_prepared(call, table, info), call.warehouse.view, full=full)
 
 
-def _prepared(call: Call, table: Levels, info: TableInfo) -> TableInfo:
+def _prepared(call: IcebergCall, table: Levels, info: TableInfo) -> TableInfo:
     if info.latest is None or call.warehouse.read_only or not isinstance(call.catalog, CanPrepareForEngines):
         return info
     # a storage that cannot be written to can still be read
@@ -93,19 +95,19 @@ def _empty_list() -> bytes:
     return empty_list()
 
 
-def _key(call: Call, table: Levels, history: History) -> Key:
+def _key(call: IcebergCall, table: Levels, history: History) -> Key:
     return call.warehouse.name, table, history
 
 
-def _history(call: Call) -> History:
-    value = call.query.get("snapshots", History.ALL.value)
+def _history(call: IcebergCall) -> History:
+    value = call.http.query.get("snapshots", History.ALL.value)
     if value not in (History.ALL.value, History.REFS.value):
         raise InvalidInput(f"snapshots must be all or refs: {value}")
     return History(value)
 
 
 def _answer(
-    call: Call, table: Levels, info: TableInfo | Unchanged, cached: Answer | None, history: History
+    call: IcebergCall, table: Levels, info: TableInfo | Unchanged, cached: Answer | None, history: History
 ) -> Answer:
     if isinstance(info, Unchanged):
         assert cached is not None
@@ -117,6 +119,6 @@ def _answer(
     return Answer(info.token, reply, etag)
 
 
-def _with_credentials(call: Call, table: Identifier, reply: SlottedReply) -> Response | None:
+def _with_credentials(call: IcebergCall, table: Identifier, reply: SlottedReply) -> Response | None:
     config = credentials.vended(call, table)
     return reply.filled({"config": config}, NO_STORE) if config else None

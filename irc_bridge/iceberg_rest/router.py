@@ -1,6 +1,7 @@
 """From a raw path to a handler of the Iceberg protocol."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -14,7 +15,7 @@ from irc_bridge.http import calls
 from irc_bridge.http.bodies import LARGEST_JSON, BodyMemory, body_of
 from irc_bridge.http.routing import Match, PathTable, Shape
 from irc_bridge.iceberg_rest import replies
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.calls import IcebergCall
 from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
 from irc_bridge.iceberg_rest.forward.dispatch import Dispatch, in_plain_words
 from irc_bridge.iceberg_rest.load_cache import LoadCache
@@ -49,7 +50,7 @@ class IcebergRest:
         call = await self._call(request, endpoint, match.prefix, match.params)
         if target is not None:
             return await self._dispatch.answer(target, endpoint, call)
-        return await calls.run(endpoint.handler, call, endpoint.changes)
+        return await calls.run(partial(endpoint.handler, call), call.http, endpoint.changes)
 
     async def _other_path(self, request: Request) -> Response:
         error = _not_an_endpoint(request)
@@ -60,8 +61,8 @@ class IcebergRest:
 
     async def _call(
         self, request: Request, endpoint: Endpoint | None, prefix: str | None, params: Mapping[str, str]
-    ) -> Call:
-        return Call(
+    ) -> IcebergCall:
+        http = calls.Call(
             operation=endpoint.operation if endpoint else f"{request.method} {request.url.path}",
             method=request.method,
             prefix=prefix,
@@ -71,9 +72,8 @@ class IcebergRest:
             body=await self._body(request, endpoint),
             warehouses=self._warehouses,
             state=request.scope["state"],
-            target=(request.scope["raw_path"], request.scope["query_string"]),
-            loads=self._loads,
         )
+        return IcebergCall(http, (request.scope["raw_path"], request.scope["query_string"]), self._loads)
 
     async def _body(self, request: Request, endpoint: Endpoint | None) -> bytes:
         if endpoint is not None and endpoint.reads_body:

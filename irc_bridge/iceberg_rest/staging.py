@@ -27,14 +27,14 @@ from irc_bridge.catalog.models import TABLE_UUID, NewTable, TableInfo
 from irc_bridge.catalog.ports import CanCreateTables
 from irc_bridge.errors import InvalidInput, TableAlreadyExists
 from irc_bridge.iceberg_rest import properties
-from irc_bridge.iceberg_rest.calls import Call, Identifier
+from irc_bridge.iceberg_rest.calls import IcebergCall, Identifier
 from irc_bridge.translation.metadata import table_metadata
 from irc_bridge.translation.schema import lance_field_ids, to_arrow, with_usable_ids
 
 IMPLIED = (SetCurrentSchemaUpdate, SetDefaultSpecUpdate, SetDefaultSortOrderUpdate)
 
 
-def staged_metadata(call: Call, table: Identifier, new: NewTable, schema: Schema) -> TableMetadata:
+def staged_metadata(call: IcebergCall, table: Identifier, new: NewTable, schema: Schema) -> TableMetadata:
     """The metadata that the table would have. The server keeps nothing: the client sends the metadata back to
     create the table."""
     info = TableInfo(
@@ -60,7 +60,7 @@ def new_table(properties: Mapping[str, str], location: str | None, schema: Schem
     return NewTable(properties, location, to_arrow(schema), field_ids=lance_field_ids(schema))
 
 
-def create_staged(call: Call, table: Identifier, updates: tuple[TableUpdate, ...]) -> TableInfo:
+def create_staged(call: IcebergCall, table: Identifier, updates: tuple[TableUpdate, ...]) -> TableInfo:
     try:
         new = _new_table(updates)
     except InvalidInput:

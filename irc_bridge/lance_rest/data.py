@@ -18,7 +18,7 @@ from irc_bridge.http import bodies
 from irc_bridge.http.replies import JSON
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.arrow_bodies import rows_of
-from irc_bridge.lance_rest.calls import Call, require_main
+from irc_bridge.lance_rest.calls import LanceCall, require_main
 from irc_bridge.lance_rest.describing import properties_of, vended
 from irc_bridge.lance_rest.requests import CountTableRowsRequest, Request, one_spelling
 
@@ -27,13 +27,13 @@ _ATTEMPTS = 10
 Texts = RootModel[dict[StrictStr, StrictStr]]
 
 
-def create_table(call: Call) -> Response:
-    mode = one_spelling(call.query.get("mode", "create"))
+def create_table(call: LanceCall) -> Response:
+    mode = one_spelling(call.http.query.get("mode", "create"))
     if mode not in ("create", "existok", "overwrite"):
         raise InvalidInput(f"mode must be Create, ExistOk or Overwrite: {mode}")
     given = properties.kept(_texts(call, "properties"))
     _texts(call, "storage_options")
-    rows = rows_of(call.body, call.max_body_bytes)
+    rows = rows_of(call.http.body, call.max_body_bytes)
     new = NewTable(call.warehouse.properties_of_new(given), schema=rows.schema, rows=rows)
     for attempt in range(_ATTEMPTS):
         try:
@@ -47,7 +47,7 @@ def create_table(call: Call) -> Response:
     raise exists
 
 
-def _of_existing(call: Call, mode: str, rows: pa.Table, given: Mapping[str, str]) -> Response:
+def _of_existing(call: LanceCall, mode: str, rows: pa.Table, given: Mapping[str, str]) -> Response:
     """The answer to a create request for a name that has a table."""
     if mode == "existok":
         return _made(call, _now(call), with_version=False)
@@ -55,19 +55,19 @@ def _of_existing(call: Call, mode: str, rows: pa.Table, given: Mapping[str, str]
     return _made(call, _now(call), with_version=True)
 
 
-def has_predicate(call: Call) -> bool:
+def has_predicate(call: LanceCall) -> bool:
     """Whether count_rows reads the rows."""
-    return b'"predicate"' in call.body
+    return b'"predicate"' in call.http.body
 
 
-def count_table_rows(call: Call) -> Response:
+def count_table_rows(call: LanceCall) -> Response:
     """Replies with a bare number."""
     request = call.read(CountTableRowsRequest)
     count = call.able(CanCountRows).count_rows(call.table, request.version, request.predicate)
     return Response(str(count), media_type=JSON)
 
 
-def get_table_stats(call: Call) -> Response:
+def get_table_stats(call: LanceCall) -> Response:
     call.read(Request)
     stats = call.able(CanCountRows).table_stats(call.table)
     fragments = {
@@ -85,17 +85,17 @@ def get_table_stats(call: Call) -> Response:
     )
 
 
-def update_table_schema_metadata(call: Call) -> Response:
+def update_table_schema_metadata(call: LanceCall) -> Response:
     """Replaces the metadata of the schema. Body and reply are the metadata itself."""
-    require_main(call.query.get("branch"))
-    metadata = bodies.read(call.body, Texts).root
+    require_main(call.http.query.get("branch"))
+    metadata = bodies.read(call.http.body, Texts).root
     call.able(CanCommit).commit(call.table, lambda _: Commit(schema_metadata=metadata))
     return replies.ok(metadata)
 
 
-def _texts(call: Call, name: str) -> dict[str, str]:
+def _texts(call: LanceCall, name: str) -> dict[str, str]:
     """A query parameter that is a JSON object of texts."""
-    value = call.query.get(name)
+    value = call.http.query.get(name)
     if value is None:
         return {}
     with suppress(ValueError):
@@ -105,13 +105,13 @@ def _texts(call: Call, name: str) -> dict[str, str]:
     raise InvalidInput(f"{name} must be a JSON object of strings: {value[:100]}")
 
 
-def _now(call: Call) -> TableInfo:
+def _now(call: LanceCall) -> TableInfo:
     info = call.catalog.load_table(call.table, History.HEADS)
     assert isinstance(info, TableInfo)
     return info
 
 
-def _made(call: Call, info: TableInfo, with_version: bool) -> Response:
+def _made(call: LanceCall, info: TableInfo, with_version: bool) -> Response:
     return replies.ok(
         {
             "location": info.location,

@@ -14,7 +14,7 @@ from irc_bridge.errors import InvalidInput, TableNotFound
 from irc_bridge.http.cache import Answer
 from irc_bridge.http.replies import NO_STORE, SlottedReply, encoded
 from irc_bridge.lance_rest import replies
-from irc_bridge.lance_rest.calls import Call
+from irc_bridge.lance_rest.calls import LanceCall
 from irc_bridge.lance_rest.requests import DescribeTableRequest, TableExistsRequest
 from irc_bridge.lance_rest.schemas import json_schema
 from irc_bridge.lance_rest.tags import version_of_tag
@@ -30,7 +30,7 @@ class Description(NamedTuple):
     declared: bool
 
 
-def describe_table(call: Call) -> Response:
+def describe_table(call: LanceCall) -> Response:
     request = call.read(DescribeTableRequest)
     description = Description(
         call.warehouse.name,
@@ -47,7 +47,7 @@ def describe_table(call: Call) -> Response:
     return reply if options is None else reply.filled({"storage_options": options}, NO_STORE)
 
 
-def table_exists(call: Call) -> Response:
+def table_exists(call: LanceCall) -> Response:
     request = call.read(TableExistsRequest)
     if not call.catalog.table_exists(call.table):
         raise TableNotFound(f"Table does not exist: {names.dotted(call.table)}")
@@ -60,7 +60,7 @@ def properties_of(info: TableInfo) -> dict[str, str]:
     return {key: value for key, value in info.properties.items() if not key.startswith(RESERVED_PREFIX)}
 
 
-def vended(call: Call, table: Levels, vend_credentials: bool | None) -> Mapping[str, str] | None:
+def vended(call: LanceCall, table: Levels, vend_credentials: bool | None) -> Mapping[str, str] | None:
     """The storage options of the table, as Lance names them. None if the warehouse vends no credentials or the
     client declines them."""
     if vend_credentials is False or not call.warehouse.vend_credentials:
@@ -77,7 +77,7 @@ def _either(in_query: bool | None, in_body: bool | None) -> bool:
     return bool(in_body) if in_query is None else in_query
 
 
-def _latest(call: Call, description: Description) -> SlottedReply:
+def _latest(call: LanceCall, description: Description) -> SlottedReply:
     catalog, cached = call.catalog, call.answers.get(description)
     if cached is not None and catalog.probes_inline and catalog.is_current(cached.token):
         return cached.reply
@@ -91,7 +91,7 @@ def _latest(call: Call, description: Description) -> SlottedReply:
     return reply
 
 
-def _earlier(call: Call, request: DescribeTableRequest) -> TableInfo:
+def _earlier(call: LanceCall, request: DescribeTableRequest) -> TableInfo:
     """The table at the version, or at the tag, of the request."""
     version = request.version
     if request.tag is not None:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from irc_bridge.errors import Unsupported
 from irc_bridge.lance_rest import data, describing, namespaces, tables, tags, versions
-from irc_bridge.lance_rest.calls import Call
+from irc_bridge.lance_rest.calls import LanceCall
 
 NAMESPACE = "/v1/namespace/{id}"
 TABLES = "/v1/table"
@@ -19,7 +19,7 @@ INDEX = TABLE + "/index"
 VIEW = "/v1/materialized_view/{id}"
 TRANSACTION = "/v1/transaction/{id}"
 
-Handler = Callable[[Call], Response]
+Handler = Callable[[LanceCall], Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,8 @@ class Endpoint:
     threads: int = 0
     """How many `slow` calls of this operation run at the same time, in threads of their own. Further calls wait;
     other operations do not."""
-    slow: Callable[[Call], bool] = lambda _: True
-    at_once: Callable[[Call], bool] = lambda _: False
+    slow: Callable[[LanceCall], bool] = lambda _: True
+    at_once: Callable[[LanceCall], bool] = lambda _: False
     """Whether a call takes less time than the way to a thread and back."""
 
 
@@ -60,15 +60,15 @@ def _absent(operation: str, path: str) -> Endpoint:
     return Endpoint(operation, "POST", path, _refuse)
 
 
-def _refuse_rows(call: Call) -> Response:
+def _refuse_rows(call: LanceCall) -> Response:
     raise Unsupported(
-        f"{call.operation} is not done by this server: open the table with pylance and do it there, by "
+        f"{call.http.operation} is not done by this server: open the table with pylance and do it there, by "
         f"lance.dataset(namespace_client=..., table_id=...) or at the location that DescribeTable tells"
     )
 
 
-def _refuse(call: Call) -> Response:
-    raise Unsupported(f"{call.operation} is not supported: this server keeps no such things")
+def _refuse(call: LanceCall) -> Response:
+    raise Unsupported(f"{call.http.operation} is not supported: this server keeps no such things")
 
 
 ENDPOINTS = (

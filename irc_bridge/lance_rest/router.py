@@ -1,6 +1,7 @@
 """From a raw path to a handler of the Lance protocol."""
 
 from collections.abc import Iterator
+from functools import partial
 from math import inf
 
 from anyio import CapacityLimiter
@@ -15,7 +16,7 @@ from irc_bridge.http.bodies import LARGE, LARGEST_JSON, BodyMemory, body_of
 from irc_bridge.http.cache import AnswerCache
 from irc_bridge.http.routing import PathTable, Shape
 from irc_bridge.lance_rest import replies
-from irc_bridge.lance_rest.calls import Call
+from irc_bridge.lance_rest.calls import LanceCall
 from irc_bridge.lance_rest.endpoints import ENDPOINTS, Endpoint
 
 PREFIX = b"/lance/"
@@ -60,7 +61,7 @@ class LanceRest:
         match = PATHS.find(request.method, request.scope["raw_path"])
         endpoint = match.endpoint
         request.scope["state"][calls.OPERATION] = endpoint.operation
-        call = Call(
+        http = calls.Call(
             operation=endpoint.operation,
             method=request.method,
             prefix=match.prefix,
@@ -70,16 +71,16 @@ class LanceRest:
             body=await self._body(request, endpoint),
             warehouses=self._warehouses,
             state=request.scope["state"],
-            answers=self._answers,
-            max_body_bytes=self._max_create_body_bytes,
         )
+        call = LanceCall(http, self._answers, self._max_create_body_bytes)
+        handler = partial(endpoint.handler, call)
         # other requests that wait for their answers need the event loop
-        if self._under_way == 1 and len(call.body) <= LARGE and endpoint.at_once(call):
-            return calls.run_here(endpoint.handler, call, endpoint.changes)
+        if self._under_way == 1 and len(http.body) <= LARGE and endpoint.at_once(call):
+            return calls.run_here(handler, http, endpoint.changes)
         threads = self._threads.get(endpoint.operation) if endpoint.slow(call) else None
         if threads is not None and threads.statistics().tasks_waiting >= _MOST_WAITING:
             raise ServiceUnavailable(f"{_MOST_WAITING} other calls of {endpoint.operation} wait: try again later")
-        return await calls.run(endpoint.handler, call, endpoint.changes, threads)
+        return await calls.run(handler, http, endpoint.changes, threads)
 
     async def _body(self, request: Request, endpoint: Endpoint) -> bytes:
         if not endpoint.takes_data:

@@ -19,7 +19,7 @@ from irc_bridge.catalog.ports import (
 )
 from irc_bridge.errors import BrokenTable, InvalidInput, TableNotFound, Unsupported
 from irc_bridge.lance_rest import replies
-from irc_bridge.lance_rest.calls import Call
+from irc_bridge.lance_rest.calls import LanceCall
 from irc_bridge.lance_rest.describing import is_managed, properties_of, vended
 from irc_bridge.lance_rest.namespaces import all_tables
 from irc_bridge.lance_rest.requests import (
@@ -30,7 +30,7 @@ from irc_bridge.lance_rest.requests import (
 )
 
 
-def list_tables(call: Call) -> Response:
+def list_tables(call: LanceCall) -> Response:
     page = call.page
     if call.flag("include_declared") is not False:
         return replies.page("tables", call.catalog.list_tables(call.id, page))
@@ -39,7 +39,7 @@ def list_tables(call: Call) -> Response:
     return replies.page("tables", _page(list(islice(made, _one_more(page.limit))), page.limit))
 
 
-def list_all_tables(call: Call) -> Response:
+def list_all_tables(call: LanceCall) -> Response:
     after = names.levels_of(call.after, call.delimiter)
     tables = all_tables(call.catalog, (), after)
     if call.flag("include_declared") is False:
@@ -48,7 +48,7 @@ def list_all_tables(call: Call) -> Response:
     return replies.page("tables", _page(identifiers, call.limit))
 
 
-def declare_table(call: Call) -> Response:
+def declare_table(call: LanceCall) -> Response:
     request = call.read(DeclareTableRequest)
     new = call.warehouse.properties_of_new(properties.kept(request.properties or {}))
     info = call.able(CanCreateTables).create_table(call.table, NewTable(new, request.location))
@@ -62,7 +62,7 @@ def declare_table(call: Call) -> Response:
     )
 
 
-def register_table(call: Call) -> Response:
+def register_table(call: LanceCall) -> Response:
     request = call.read(RegisterTableRequest)
     mode = request.mode or "create"
     if mode == "overwrite":
@@ -76,22 +76,22 @@ def register_table(call: Call) -> Response:
     return replies.ok({"location": info.location, "properties": {**properties_of(info), **new}})
 
 
-def drop_table(call: Call) -> Response:
+def drop_table(call: LanceCall) -> Response:
     return _removed(call, call.able(CanDropTables).drop_table)
 
 
-def deregister_table(call: Call) -> Response:
+def deregister_table(call: LanceCall) -> Response:
     return _removed(call, call.able(CanDropTables).deregister_table)
 
 
-def rename_table(call: Call) -> Response:
+def rename_table(call: LanceCall) -> Response:
     request = call.read(RenameTableRequest)
     namespace = call.table[:-1] if request.new_namespace_id is None else request.new_namespace_id
     call.able(CanRenameTables).rename_table(call.table, (*namespace, request.new_table_name))
     return replies.ok({})
 
 
-def _removed(call: Call, remove: Callable[[Levels], None]) -> Response:
+def _removed(call: LanceCall, remove: Callable[[Levels], None]) -> Response:
     call.read(Request)
     info: object = None
     # a table that is broken or half removed can be dropped too
@@ -103,7 +103,7 @@ def _removed(call: Call, remove: Callable[[Levels], None]) -> Response:
     return replies.ok({"id": list(call.table), "location": info.location, "properties": properties_of(info)})
 
 
-def _has_versions(call: Call, table: Levels) -> bool:
+def _has_versions(call: LanceCall, table: Levels) -> bool:
     with suppress(TableNotFound):
         return bool(call.able(CanKeepVersions).list_table_versions(table, limit=1).items)
     return False

@@ -7,11 +7,11 @@ from irc_bridge.catalog.models import Commit, History, Levels, TableInfo
 from irc_bridge.catalog.ports import CanCommit, CanKeepVersions
 from irc_bridge.errors import TagAlreadyExists, TagNotFound
 from irc_bridge.lance_rest import replies
-from irc_bridge.lance_rest.calls import Call
+from irc_bridge.lance_rest.calls import LanceCall
 from irc_bridge.lance_rest.requests import Request, TagRequest, TagVersionRequest
 
 
-def list_table_tags(call: Call) -> Response:
+def list_table_tags(call: LanceCall) -> Response:
     call.read(Request)
     info, after, limit = _table(call), call.after, call.limit
     rest = sorted(name for name in info.tags if after is None or name > after)
@@ -22,12 +22,12 @@ def list_table_tags(call: Call) -> Response:
     return replies.ok({"tags": tags, "page_token": names.page_token(shown[-1]) if more else None})
 
 
-def get_table_tag_version(call: Call) -> Response:
+def get_table_tag_version(call: LanceCall) -> Response:
     request = call.read(TagRequest)
     return replies.ok({"version": version_of_tag(call.table, _table(call), request.tag)})
 
 
-def create_table_tag(call: Call) -> Response:
+def create_table_tag(call: LanceCall) -> Response:
     request = call.read(TagVersionRequest)
     _require_version(call, request.version)
 
@@ -40,7 +40,7 @@ def create_table_tag(call: Call) -> Response:
     return replies.ok({})
 
 
-def update_table_tag(call: Call) -> Response:
+def update_table_tag(call: LanceCall) -> Response:
     request = call.read(TagVersionRequest)
     _require_version(call, request.version)
 
@@ -52,7 +52,7 @@ def update_table_tag(call: Call) -> Response:
     return replies.ok({})
 
 
-def delete_table_tag(call: Call) -> Response:
+def delete_table_tag(call: LanceCall) -> Response:
     request = call.read(TagRequest)
 
     def decide(info: TableInfo) -> Commit:
@@ -69,17 +69,17 @@ def version_of_tag(table: Levels, info: TableInfo, tag: str) -> int:
     return info.tags[tag]
 
 
-def _table(call: Call) -> TableInfo:
+def _table(call: LanceCall) -> TableInfo:
     info = call.catalog.load_table(call.table, History.HEADS)
     assert isinstance(info, TableInfo)
     return info
 
 
-def _require_version(call: Call, version: int) -> None:
+def _require_version(call: LanceCall, version: int) -> None:
     call.able(CanKeepVersions).describe_table_version(call.table, version)
 
 
-def _sizes(call: Call, versions: set[int]) -> dict[int, int]:
+def _sizes(call: LanceCall, versions: set[int]) -> dict[int, int]:
     """The sizes of the manifests of these versions."""
     if not versions:
         return {}

@@ -11,7 +11,7 @@ from irc_bridge.catalog.models import Levels, NewVersion, VersionRange, VersionR
 from irc_bridge.catalog.ports import CanKeepVersions
 from irc_bridge.http import bodies
 from irc_bridge.lance_rest import replies
-from irc_bridge.lance_rest.calls import Call, require_main, whole_number
+from irc_bridge.lance_rest.calls import LanceCall, require_main, whole_number
 from irc_bridge.lance_rest.requests import (
     BatchCreateTableVersionsRequest,
     BatchDeleteTableVersionsRequest,
@@ -21,9 +21,9 @@ from irc_bridge.lance_rest.requests import (
 )
 
 
-def list_table_versions(call: Call) -> Response:
+def list_table_versions(call: LanceCall) -> Response:
     call.read(Request)
-    require_main(call.query.get("branch"))
+    require_main(call.http.query.get("branch"))
     descending = call.flag("descending") is not False
     after = None if call.after is None else whole_number("page_token", call.after)
     page = call.able(CanKeepVersions).list_table_versions(
@@ -33,31 +33,31 @@ def list_table_versions(call: Call) -> Response:
     return replies.ok({"versions": [_wire(record) for record in page.items], "page_token": token})
 
 
-def create_table_version(call: Call) -> Response:
+def create_table_version(call: LanceCall) -> Response:
     request = call.read(CreateTableVersionRequest)
     (made,) = call.able(CanKeepVersions).create_table_versions([_new(call.table, request)])
     return replies.ok({"version": _wire(made)})
 
 
-def is_made_at_once(call: Call) -> bool:
+def is_made_at_once(call: LanceCall) -> bool:
     return call.able(CanKeepVersions).makes_versions_at_once()
 
 
-def batch_create_table_versions(call: Call) -> Response:
-    request = bodies.read(call.body, BatchCreateTableVersionsRequest)
+def batch_create_table_versions(call: LanceCall) -> Response:
+    request = bodies.read(call.http.body, BatchCreateTableVersionsRequest)
     for entry in request.entries:
         require_main(entry.branch)
     made = call.able(CanKeepVersions).create_table_versions([_new(entry.id, entry) for entry in request.entries])
     return replies.ok({"versions": [_wire(record) for record in made]})
 
 
-def describe_table_version(call: Call) -> Response:
+def describe_table_version(call: LanceCall) -> Response:
     request = call.read(DescribeTableVersionRequest)
     record = call.able(CanKeepVersions).describe_table_version(call.table, request.version)
     return replies.ok({"version": _wire(record)})
 
 
-def batch_delete_table_versions(call: Call) -> Response:
+def batch_delete_table_versions(call: LanceCall) -> Response:
     request = call.read(BatchDeleteTableVersionsRequest)
     ranges = [VersionRange(versions.start_version, versions.end_version) for versions in request.ranges]
     deleted = call.able(CanKeepVersions).delete_table_versions(call.table, ranges, request.ignore_missing)

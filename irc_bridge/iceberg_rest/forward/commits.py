@@ -6,6 +6,7 @@ the location of a Lance table, and no client may bring a table to another locati
 Lance table, nor in the same commit, nor between the look at the table and the commit.
 """
 
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -14,8 +15,7 @@ from starlette.responses import Response
 from irc_bridge.catalog.forward import CanForward
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import BadGateway, InvalidInput
-from irc_bridge.http import calls
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.http.calls import run
 from irc_bridge.iceberg_rest.commits import commit_mixed_transaction
 from irc_bridge.iceberg_rest.forward.request import Forwarding, TableLook
 from irc_bridge.iceberg_rest.forward.responses import client_response
@@ -85,10 +85,8 @@ async def commit_transaction(forwarding: Forwarding) -> Response:
 
 
 async def _commit_mixed(forwarding: Forwarding, lance: list[Json], others: list[Json]) -> Response:
-    def handler(call: Call) -> Response:
-        return commit_mixed_transaction(call, lance, others)
-
-    return await calls.run(handler, forwarding.call, True)
+    call = forwarding.call
+    return await run(partial(commit_mixed_transaction, call, lance, others), call.http, changes=True)
 
 
 async def _look_at(forwarding: Forwarding, table: Levels, change: Json) -> TableLook | None:

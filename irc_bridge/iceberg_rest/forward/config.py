@@ -11,7 +11,7 @@ from irc_bridge.catalog.forward import CanForward, ForwardRequest
 from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.errors import BadGateway
 from irc_bridge.iceberg_rest import replies
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.calls import IcebergCall
 from irc_bridge.iceberg_rest.forward.detect import content_of
 from irc_bridge.iceberg_rest.forward.responses import client_response
 from irc_bridge.iceberg_rest.forward.strict_json import Json
@@ -27,11 +27,11 @@ _CHANGES_NOTHING = ("/metrics", "/plan", "/tasks", "/plan/{plan-id}")
 _NOT_FORWARDED = (b"host", b"accept-encoding", b"if-none-match")
 
 
-async def get_config(warehouse: Warehouse, behind: CanForward, call: Call) -> Response:
-    query = {name: value for name, value in call.query.multi_items() if name != "warehouse"}
+async def get_config(warehouse: Warehouse, behind: CanForward, call: IcebergCall) -> Response:
+    query = {name: value for name, value in call.http.query.multi_items() if name != "warehouse"}
     if behind.warehouse is not None:
         query["warehouse"] = behind.warehouse
-    headers = [header for header in call.headers.raw if header[0] not in _NOT_FORWARDED]
+    headers = [header for header in call.http.headers.raw if header[0] not in _NOT_FORWARDED]
     request = ForwardRequest("GET", b"/v1/config", urlencode(query).encode(), headers)
     response = await behind.upstream.send(request, whole=True)
     if response.status != 200:

@@ -12,7 +12,7 @@ from irc_bridge.catalog.forward import CanForward, ForwardRequest, Headers
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import PermissionDenied, RouteNotFound, WarehouseNotFound
 from irc_bridge.http.calls import WAREHOUSE
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.calls import IcebergCall
 from irc_bridge.iceberg_rest.endpoints import Endpoint
 from irc_bridge.iceberg_rest.forward import config
 from irc_bridge.iceberg_rest.forward.commits import commit_transaction, forward_unless_lance, update_table
@@ -58,21 +58,23 @@ class Dispatch:
             return self._target(None, path, below_prefix=False)
         return None if name else self._target(None, path.removeprefix(b"/v1"))
 
-    async def answer(self, target: Target, endpoint: Endpoint | None, call: Call) -> Response:
-        call.state[WAREHOUSE] = target.warehouse.name
+    async def answer(self, target: Target, endpoint: Endpoint | None, call: IcebergCall) -> Response:
+        call.http.state[WAREHOUSE] = target.warehouse.name
         operation = endpoint.operation if endpoint is not None else ""
-        changes = endpoint.changes if endpoint is not None else call.method not in _READS
+        changes = endpoint.changes if endpoint is not None else call.http.method not in _READS
         if changes and target.warehouse.read_only:
-            raise PermissionDenied(f"Warehouse {target.warehouse.name} is read-only: {call.operation} is refused")
+            raise PermissionDenied(
+                f"Warehouse {target.warehouse.name} is read-only: {call.http.operation} is refused"
+            )
         path = target.path
         if target.below_prefix:
-            path = b"/v1" + await target.behind.upstream.prefix(call.headers.get("authorization")) + path
+            path = b"/v1" + await target.behind.upstream.prefix(call.http.headers.get("authorization")) + path
         request = ForwardRequest(
-            method=call.method,
+            method=call.http.method,
             path=path,
             query=call.target[1],
-            headers=_with_readable_encoding(call.headers.raw),
-            body=call.body,
+            headers=_with_readable_encoding(call.http.headers.raw),
+            body=call.http.body,
             commits=operation in _COMMITS,
         )
         step = _STEPS.get(operation, Forwarding.forward)
@@ -149,7 +151,7 @@ async def _change_namespace(forwarding: Forwarding) -> Response:
 
 
 async def _drop_table(forwarding: Forwarding) -> Response:
-    if forwarding.call.query.get("purgeRequested", "").lower() != "true":
+    if forwarding.call.http.query.get("purgeRequested", "").lower() != "true":
         return await forwarding.forward()
     return await forward_unless_lance(forwarding, forwarding.request.path)
 

@@ -32,7 +32,7 @@ class _Tag(NamedTuple):
 
 
 async def load_table(forwarding: Forwarding) -> Response:
-    tags = _tags(forwarding.call.headers.get("if-none-match", ""))
+    tags = _tags(forwarding.call.http.headers.get("if-none-match", ""))
     headers = forwarding.request.headers
     conditional = _with_theirs(headers, tags) if tags else headers
     response, sent = await forwarding.send(replace(forwarding.request, headers=conditional))

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from anyio import to_thread
@@ -13,8 +14,8 @@ from irc_bridge.answers import LARGE
 from irc_bridge.catalog.forward import CanForward, ForwardRequest, ForwardResponse
 from irc_bridge.catalog.models import Levels
 from irc_bridge.catalog.warehouses import Warehouse
-from irc_bridge.http import calls
-from irc_bridge.iceberg_rest.calls import Call, Identifier
+from irc_bridge.http.calls import run
+from irc_bridge.iceberg_rest.calls import IcebergCall, Identifier
 from irc_bridge.iceberg_rest.endpoints import Endpoint
 from irc_bridge.iceberg_rest.forward.detect import (
     LARGEST_LANCE_RESULT,
@@ -64,7 +65,7 @@ class TableLook:
 class Forwarding:
     """A client's request, its target, and the request that the target gets."""
 
-    call: Call
+    call: IcebergCall
     endpoint: Endpoint | None
     target: Target
     request: ForwardRequest
@@ -72,7 +73,7 @@ class Forwarding:
 
     @property
     def authorization(self) -> str | None:
-        return self.call.headers.get("authorization")
+        return self.call.http.headers.get("authorization")
 
     async def send(self, request: ForwardRequest, whole: bool = False) -> tuple[ForwardResponse, ForwardRequest]:
         """The response and the request that got it. Where the literal name does not exist, the names are decoded
@@ -101,17 +102,17 @@ class Forwarding:
         assert self.endpoint is not None
         if table is not None:
             self.set_table(table, loaded)
-        return await calls.run(self.endpoint.handler, self.call, self.endpoint.changes)
+        return await run(partial(self.endpoint.handler, self.call), self.call.http, self.endpoint.changes)
 
     def set_table(self, table: Levels, loaded: Json | None) -> None:
         """Tells the handler the table, and the LoadTableResult that the server behind has sent."""
         self.call.table = Identifier(table[:-1], table[-1], table)
         if loaded is not None:
-            self.call.catalog = self.target.behind.with_loaded(table, loaded, self.authorization)
+            self.call.http.catalog = self.target.behind.with_loaded(table, loaded, self.authorization)
 
     async def content(self) -> Any:
         """The JSON of the client's body. InvalidInput for a body that another server may read differently."""
-        body, headers = self.call.body, self.call.headers
+        body, headers = self.call.http.body, self.call.http.headers
         return (
             await to_thread.run_sync(read_strictly, body, headers)
             if len(body) > LARGE
