@@ -9,7 +9,7 @@ import pytest
 
 from contract_tests.security.target import TABLE, Target, next_answer
 from irc_bridge.catalog.models import History
-from irc_bridge.http.cache import Answer, AnswerCache
+from irc_bridge.http.cache import AnswerCache, CachedAnswer
 from irc_bridge.http.replies import SlottedReply
 from irc_bridge.iceberg_rest.load_cache import LoadCache
 
@@ -23,11 +23,11 @@ def reply(text: str) -> SlottedReply:
 
 def answers(number: int, cache: AnswerCache) -> None:
     name = f"{number}{LONG}"
-    cache.put(("main", (name, name), History.ALL), Answer(number, reply(name), f"e{number}"))
+    cache.put(("main", (name, name), History.ALL), CachedAnswer(number, reply(name), f"e{number}"))
 
 
 def small_answers(number: int, cache: AnswerCache) -> None:
-    cache.put(("main", ("ns", f"t{number}"), History.ALL), Answer(number, reply(f"x{number}"), f"e{number}"))
+    cache.put(("main", ("ns", f"t{number}"), History.ALL), CachedAnswer(number, reply(f"x{number}"), f"e{number}"))
 
 
 @pytest.mark.parametrize(("put", "times"), [(answers, 5_000), (small_answers, 40_000)])

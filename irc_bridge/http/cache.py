@@ -10,7 +10,7 @@ from irc_bridge.http.replies import SlottedReply
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CachedAnswer:
     token: Hashable
     """The catalog's token: tells whether the table is still as the answer shows it."""
     reply: SlottedReply
@@ -23,17 +23,17 @@ class AnswerCache:
     def __init__(self, max_bytes: int = 64 * 1024 * 1024) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._answers: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._answers: OrderedDict[Hashable, CachedAnswer] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: Hashable) -> Answer | None:
+    def get(self, key: Hashable) -> CachedAnswer | None:
         with self._lock:
             answer = self._answers.get(key)
             if answer is not None:
                 self._answers.move_to_end(key)
             return answer
 
-    def put(self, key: Hashable, answer: Answer) -> None:
+    def put(self, key: Hashable, answer: CachedAnswer) -> None:
         with self._lock:
             self._drop(key)
             self._answers[key] = answer
@@ -51,7 +51,7 @@ _OBJECTS = 2 * 1024
 """Bytes of the objects of one entry: the answer, its token and reply, the key and its place in the cache."""
 
 
-def _size(key: Hashable, answer: Answer) -> int:
+def _size(key: Hashable, answer: CachedAnswer) -> int:
     return _OBJECTS + _key_size(key) + len(answer.reply.body)
 
 

@@ -11,7 +11,7 @@ from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.errors import InvalidInput, NamespaceNotFound
 from irc_bridge.http import bodies
 from irc_bridge.http.calls import Ability, Call
-from irc_bridge.iceberg_rest.load_cache import LoadCache, Target
+from irc_bridge.iceberg_rest.load_cache import LoadCache, RawTarget
 
 DEFAULT_PAGE_SIZE = 1000
 
@@ -32,7 +32,7 @@ class Identifier:
 @dataclass
 class IcebergCall:
     http: Call
-    target: Target
+    target: RawTarget
     loads: LoadCache
 
     @property

@@ -26,7 +26,7 @@ Handler = Callable[[IcebergCall], Response]
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class IcebergEndpoint:
     operation: str
     method: str
     path: str
@@ -56,16 +56,16 @@ def _of_table(handler: Handler) -> Handler:
     return answer
 
 
-def _read(operation: str, method: str, path: str, handler: Handler) -> Endpoint:
-    return Endpoint(operation, method, path, handler)
+def _read(operation: str, method: str, path: str, handler: Handler) -> IcebergEndpoint:
+    return IcebergEndpoint(operation, method, path, handler)
 
 
-def _change(operation: str, method: str, path: str, handler: Handler, needs: type[Any]) -> Endpoint:
-    return Endpoint(operation, method, path, handler, needs, changes=True)
+def _change(operation: str, method: str, path: str, handler: Handler, needs: type[Any]) -> IcebergEndpoint:
+    return IcebergEndpoint(operation, method, path, handler, needs, changes=True)
 
 
-def _absent(operation: str, method: str, path: str, handler: Handler, changes: bool = False) -> Endpoint:
-    return Endpoint(operation, method, path, handler, changes=changes, advertised=False, reads_body=False)
+def _absent(operation: str, method: str, path: str, handler: Handler, changes: bool = False) -> IcebergEndpoint:
+    return IcebergEndpoint(operation, method, path, handler, changes=changes, advertised=False, reads_body=False)
 
 
 ENDPOINTS = (

@@ -7,10 +7,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from irc_bridge.catalog.models import History, Levels
 from irc_bridge.catalog.warehouses import Warehouse
-from irc_bridge.http.cache import Answer, AnswerCache
+from irc_bridge.http.cache import AnswerCache, CachedAnswer
 from irc_bridge.http.calls import OPERATION, WAREHOUSE
 
-Target = tuple[bytes, bytes]
+RawTarget = tuple[bytes, bytes]
 """The raw path and the raw query of a request."""
 Key = tuple[str, Levels, History]
 
@@ -27,11 +27,11 @@ class LoadCache:
 
     def __init__(self, max_bytes: int = 8 * 1024 * 1024) -> None:
         self.answers = AnswerCache()
-        self._keys: dict[Target, tuple[Warehouse, Key]] = {}
+        self._keys: dict[RawTarget, tuple[Warehouse, Key]] = {}
         self._bytes = 0
         self._max_bytes = max_bytes
 
-    def remember(self, target: Target, warehouse: Warehouse, key: Key) -> None:
+    def remember(self, target: RawTarget, warehouse: Warehouse, key: Key) -> None:
         # a name that is encoded twice means another table once a table of the literal name exists
         if warehouse.catalog.probes_inline and not warehouse.vend_credentials and b"%25" not in target[0]:
             if target not in self._keys:
@@ -70,7 +70,7 @@ class CachedLoads:
         return (self._app if reply is None else reply)(scope, receive, send)
 
 
-def conditional(if_none_match: str, answer: Answer) -> Response:
+def conditional(if_none_match: str, answer: CachedAnswer) -> Response:
     if any(tag.strip().removeprefix("W/") in (answer.etag, "*") for tag in if_none_match.split(",")):
         return Response(status_code=304, headers={"etag": answer.etag})
     return answer.reply

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
 from irc_bridge.catalog.ports import CanPrepareForEngines
 from irc_bridge.errors import BridgeError, InvalidInput, TableNotFound
-from irc_bridge.http.cache import Answer
+from irc_bridge.http.cache import CachedAnswer
 from irc_bridge.http.replies import NO_STORE, SlottedReply, encoded
 from irc_bridge.iceberg_rest import credentials, replies
 from irc_bridge.iceberg_rest.calls import IcebergCall, Identifier
@@ -36,7 +36,7 @@ def load_table(call: IcebergCall) -> Response:
     )
 
 
-def cached_answer(call: IcebergCall, table: Levels) -> Answer | None:
+def cached_answer(call: IcebergCall, table: Levels) -> CachedAnswer | None:
     """The last answer to the same request, None where the cache has none."""
     return call.loads.answers.get(_key(call, table, _history(call)))
 
@@ -107,8 +107,8 @@ def _history(call: IcebergCall) -> History:
 
 
 def _answer(
-    call: IcebergCall, table: Levels, info: TableInfo | Unchanged, cached: Answer | None, history: History
-) -> Answer:
+    call: IcebergCall, table: Levels, info: TableInfo | Unchanged, cached: CachedAnswer | None, history: History
+) -> CachedAnswer:
     if isinstance(info, Unchanged):
         assert cached is not None
         return replace(cached, token=info.token)
@@ -116,7 +116,7 @@ def _answer(
     reply = SlottedReply({"metadata": metadata}, NO_CONFIG)
     etag = f'"{hashlib.blake2b(history.value.encode() + bytes(reply.body), digest_size=16).hexdigest()}"'
     reply.headers["etag"] = etag
-    return Answer(info.token, reply, etag)
+    return CachedAnswer(info.token, reply, etag)
 
 
 def _with_credentials(call: IcebergCall, table: Identifier, reply: SlottedReply) -> Response | None:

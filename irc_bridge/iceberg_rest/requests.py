@@ -83,21 +83,21 @@ def _short_lists(value: Any, name: str = "") -> None:
             _short_lists(item, name)
 
 
-class Request(BaseModel):
+class IcebergRequest(BaseModel):
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
 
-class CreateNamespaceRequest(Request):
+class CreateNamespaceRequest(IcebergRequest):
     namespace: Annotated[Names, Field(min_length=1)]
     properties: Annotated[Properties, BeforeValidator(_none_as_empty)] = {}
 
 
-class UpdateNamespacePropertiesRequest(Request):
+class UpdateNamespacePropertiesRequest(IcebergRequest):
     removals: Names = ()
     updates: Properties = {}
 
 
-class CreateTableRequest(Request):
+class CreateTableRequest(IcebergRequest):
     name: StrictStr
     location: StrictStr | None = None
     table_schema: Annotated[Schema, BeforeValidator(_a_struct)] = Field(alias="schema")
@@ -107,31 +107,31 @@ class CreateTableRequest(Request):
     properties: Annotated[Properties, BeforeValidator(_none_as_empty)] = {}
 
 
-class RegisterTableRequest(Request):
+class RegisterTableRequest(IcebergRequest):
     name: StrictStr
     metadata_location: StrictStr = Field(alias="metadata-location")
     overwrite: bool = False
 
 
-class TableIdentifier(Request):
+class TableIdentifier(IcebergRequest):
     namespace: Names
     name: StrictStr
 
 
-class RenameTableRequest(Request):
+class RenameTableRequest(IcebergRequest):
     source: TableIdentifier
     destination: TableIdentifier
 
 
-class CommitTableRequest(Request):
+class CommitTableRequest(IcebergRequest):
     identifier: TableIdentifier | None = None
     requirements: Annotated[tuple[TableRequirement, ...], FailFast(), BeforeValidator(_none_as_no_items)]
     updates: Annotated[tuple[TableUpdate, ...], FailFast(), BeforeValidator(_updates)]
 
 
-class CommitTransactionRequest(Request):
+class CommitTransactionRequest(IcebergRequest):
     table_changes: Annotated[tuple[CommitTableRequest, ...], FailFast()] = Field(alias="table-changes")
 
 
-class ReportMetricsRequest(Request):
+class ReportMetricsRequest(IcebergRequest):
     report_type: StrictStr = Field(alias="report-type")

@@ -16,7 +16,7 @@ from irc_bridge.http.bodies import LARGEST_JSON, BodyMemory, body_of
 from irc_bridge.http.routing import Match, PathTable, Shape
 from irc_bridge.iceberg_rest import replies
 from irc_bridge.iceberg_rest.calls import IcebergCall
-from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
+from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, IcebergEndpoint
 from irc_bridge.iceberg_rest.forward.dispatch import Dispatch, in_plain_words
 from irc_bridge.iceberg_rest.load_cache import LoadCache
 
@@ -43,7 +43,7 @@ class IcebergRest:
         await calls.respond(scope, receive, send, self._other_path, replies.failure, self._memory)
 
     async def _answer(self, request: Request) -> Response:
-        match: Match[Endpoint] = request.scope["match"]
+        match: Match[IcebergEndpoint] = request.scope["match"]
         endpoint = match.endpoint
         request.scope["state"][calls.OPERATION] = endpoint.operation
         target = self._dispatch.target(request, endpoint, match.prefix)
@@ -60,7 +60,7 @@ class IcebergRest:
         return await self._dispatch.answer(target, None, await self._call(request, None, None, {}))
 
     async def _call(
-        self, request: Request, endpoint: Endpoint | None, prefix: str | None, params: Mapping[str, str]
+        self, request: Request, endpoint: IcebergEndpoint | None, prefix: str | None, params: Mapping[str, str]
     ) -> IcebergCall:
         http = calls.Call(
             operation=endpoint.operation if endpoint else f"{request.method} {request.url.path}",
@@ -75,7 +75,7 @@ class IcebergRest:
         )
         return IcebergCall(http, (request.scope["raw_path"], request.scope["query_string"]), self._loads)
 
-    async def _body(self, request: Request, endpoint: Endpoint | None) -> bytes:
+    async def _body(self, request: Request, endpoint: IcebergEndpoint | None) -> bytes:
         if endpoint is not None and endpoint.reads_body:
             return await body_of(request, min(LARGEST_JSON, self._max_body_bytes), self._memory)
         takes_form = endpoint is not None and endpoint.takes_form

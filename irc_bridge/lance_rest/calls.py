@@ -12,12 +12,12 @@ from irc_bridge.errors import InvalidInput, Unsupported
 from irc_bridge.http import bodies
 from irc_bridge.http.cache import AnswerCache
 from irc_bridge.http.calls import Ability, Call
-from irc_bridge.lance_rest.requests import Request
+from irc_bridge.lance_rest.requests import LanceRequest
 
 MAIN = "main"
 """The branch of a request that names none."""
 
-RequestT = TypeVar("RequestT", bound=Request)
+RequestT = TypeVar("RequestT", bound=LanceRequest)
 
 
 @dataclass

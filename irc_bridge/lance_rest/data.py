@@ -20,7 +20,7 @@ from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.arrow_bodies import rows_of
 from irc_bridge.lance_rest.calls import LanceCall, require_main
 from irc_bridge.lance_rest.describing import properties_of, vended
-from irc_bridge.lance_rest.requests import CountTableRowsRequest, Request, one_spelling
+from irc_bridge.lance_rest.requests import CountTableRowsRequest, LanceRequest, one_spelling
 
 _ATTEMPTS = 10
 
@@ -68,7 +68,7 @@ def count_table_rows(call: LanceCall) -> Response:
 
 
 def get_table_stats(call: LanceCall) -> Response:
-    call.read(Request)
+    call.read(LanceRequest)
     stats = call.able(CanCountRows).table_stats(call.table)
     fragments = {
         "num_fragments": stats.fragments,

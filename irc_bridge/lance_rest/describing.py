@@ -11,7 +11,7 @@ from irc_bridge.catalog.models import History, Levels, TableInfo, TableVersion, 
 from irc_bridge.catalog.ports import CanKeepVersions, CanVendCredentials
 from irc_bridge.catalog.properties import RESERVED_PREFIX
 from irc_bridge.errors import InvalidInput, TableNotFound
-from irc_bridge.http.cache import Answer
+from irc_bridge.http.cache import CachedAnswer
 from irc_bridge.http.replies import NO_STORE, SlottedReply, encoded
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.calls import LanceCall
@@ -87,7 +87,7 @@ def _latest(call: LanceCall, description: Description) -> SlottedReply:
         reply = cached.reply
     else:
         reply = _reply(info, description)
-    call.answers.put(description, Answer(info.token, reply))
+    call.answers.put(description, CachedAnswer(info.token, reply))
     return reply
 
 

@@ -23,7 +23,7 @@ Handler = Callable[[LanceCall], Response]
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class LanceEndpoint:
     operation: str
     method: str
     path: str
@@ -39,25 +39,25 @@ class Endpoint:
     """Whether a call takes less time than the way to a thread and back."""
 
 
-def _list(operation: str, path: str, handler: Handler) -> Endpoint:
-    return Endpoint(operation, "GET", path, handler)
+def _list(operation: str, path: str, handler: Handler) -> LanceEndpoint:
+    return LanceEndpoint(operation, "GET", path, handler)
 
 
-def _read(operation: str, path: str, handler: Handler) -> Endpoint:
-    return Endpoint(operation, "POST", path, handler)
+def _read(operation: str, path: str, handler: Handler) -> LanceEndpoint:
+    return LanceEndpoint(operation, "POST", path, handler)
 
 
-def _change(operation: str, path: str, handler: Handler) -> Endpoint:
-    return Endpoint(operation, "POST", path, handler, changes=True)
+def _change(operation: str, path: str, handler: Handler) -> LanceEndpoint:
+    return LanceEndpoint(operation, "POST", path, handler, changes=True)
 
 
-def _rows(operation: str, path: str) -> Endpoint:
+def _rows(operation: str, path: str) -> LanceEndpoint:
     """An operation on rows, which Lance does in the client's own process."""
-    return Endpoint(operation, "POST", path, _refuse_rows)
+    return LanceEndpoint(operation, "POST", path, _refuse_rows)
 
 
-def _absent(operation: str, path: str) -> Endpoint:
-    return Endpoint(operation, "POST", path, _refuse)
+def _absent(operation: str, path: str) -> LanceEndpoint:
+    return LanceEndpoint(operation, "POST", path, _refuse)
 
 
 def _refuse_rows(call: LanceCall) -> Response:
@@ -80,7 +80,7 @@ ENDPOINTS = (
     _list("ListTables", NAMESPACE + "/table/list", tables.list_tables),
     _list("ListAllTables", TABLES, tables.list_all_tables),
     _change("DeclareTable", TABLE + "/declare", tables.declare_table),
-    Endpoint(
+    LanceEndpoint(
         "CreateTable", "POST", TABLE + "/create", data.create_table, changes=True, takes_data=True, threads=4
     ),
     _change("RegisterTable", TABLE + "/register", tables.register_table),
@@ -89,13 +89,13 @@ ENDPOINTS = (
     _change("DropTable", TABLE + "/drop", tables.drop_table),
     _change("DeregisterTable", TABLE + "/deregister", tables.deregister_table),
     _change("RenameTable", TABLE + "/rename", tables.rename_table),
-    Endpoint(
+    LanceEndpoint(
         "CountTableRows", "POST", TABLE + "/count_rows", data.count_table_rows, threads=4, slow=data.has_predicate
     ),
     _read("GetTableStats", TABLE + "/stats", data.get_table_stats),
     _change("UpdateTableSchemaMetadata", TABLE + "/schema_metadata/update", data.update_table_schema_metadata),
     _read("ListTableVersions", VERSIONS + "/list", versions.list_table_versions),
-    Endpoint(
+    LanceEndpoint(
         "CreateTableVersion",
         "POST",
         VERSIONS + "/create",

@@ -11,7 +11,7 @@ from irc_bridge.catalog.ports import CanChangeNamespaces, CanDropTables, Catalog
 from irc_bridge.errors import InvalidInput, NamespaceAlreadyExists, NamespaceNotFound, TableNotFound
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.calls import LanceCall
-from irc_bridge.lance_rest.requests import CreateNamespaceRequest, DropNamespaceRequest, Request
+from irc_bridge.lance_rest.requests import CreateNamespaceRequest, DropNamespaceRequest, LanceRequest
 
 
 def list_namespaces(call: LanceCall) -> Response:
@@ -37,12 +37,12 @@ def create_namespace(call: LanceCall) -> Response:
 
 
 def describe_namespace(call: LanceCall) -> Response:
-    call.read(Request)
+    call.read(LanceRequest)
     return _described(call)
 
 
 def namespace_exists(call: LanceCall) -> Response:
-    call.read(Request)
+    call.read(LanceRequest)
     if not call.catalog.namespace_exists(call.id):
         raise NamespaceNotFound(f"Namespace does not exist: {names.dotted(call.id)}")
     return replies.empty()

@@ -17,7 +17,7 @@ from irc_bridge.http.cache import AnswerCache
 from irc_bridge.http.routing import PathTable, Shape
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.calls import LanceCall
-from irc_bridge.lance_rest.endpoints import ENDPOINTS, Endpoint
+from irc_bridge.lance_rest.endpoints import ENDPOINTS, LanceEndpoint
 
 PREFIX = b"/lance/"
 _MOST_WAITING = 100
@@ -82,7 +82,7 @@ class LanceRest:
             raise ServiceUnavailable(f"{_MOST_WAITING} other calls of {endpoint.operation} wait: try again later")
         return await calls.run(handler, http, endpoint.changes, threads)
 
-    async def _body(self, request: Request, endpoint: Endpoint) -> bytes:
+    async def _body(self, request: Request, endpoint: LanceEndpoint) -> bytes:
         if not endpoint.takes_data:
             return await body_of(request, self._largest_json, self._memory)
         return await body_of(request, self._max_create_body_bytes, self._memory, most_values=inf)

@@ -24,9 +24,9 @@ from irc_bridge.lance_rest.describing import is_managed, properties_of, vended
 from irc_bridge.lance_rest.namespaces import all_tables
 from irc_bridge.lance_rest.requests import (
     DeclareTableRequest,
+    LanceRequest,
     RegisterTableRequest,
     RenameTableRequest,
-    Request,
 )
 
 
@@ -92,7 +92,7 @@ def rename_table(call: LanceCall) -> Response:
 
 
 def _removed(call: LanceCall, remove: Callable[[Levels], None]) -> Response:
-    call.read(Request)
+    call.read(LanceRequest)
     info: object = None
     # a table that is broken or half removed can be dropped too
     with suppress(BrokenTable, TableNotFound):

@@ -8,11 +8,11 @@ from irc_bridge.catalog.ports import CanCommit, CanKeepVersions
 from irc_bridge.errors import TagAlreadyExists, TagNotFound
 from irc_bridge.lance_rest import replies
 from irc_bridge.lance_rest.calls import LanceCall
-from irc_bridge.lance_rest.requests import Request, TagRequest, TagVersionRequest
+from irc_bridge.lance_rest.requests import LanceRequest, TagRequest, TagVersionRequest
 
 
 def list_table_tags(call: LanceCall) -> Response:
-    call.read(Request)
+    call.read(LanceRequest)
     info, after, limit = _table(call), call.after, call.limit
     rest = sorted(name for name in info.tags if after is None or name > after)
     shown = rest[:limit]

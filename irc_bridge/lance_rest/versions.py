@@ -17,12 +17,12 @@ from irc_bridge.lance_rest.requests import (
     BatchDeleteTableVersionsRequest,
     CreateTableVersionRequest,
     DescribeTableVersionRequest,
-    Request,
+    LanceRequest,
 )
 
 
 def list_table_versions(call: LanceCall) -> Response:
-    call.read(Request)
+    call.read(LanceRequest)
     require_main(call.http.query.get("branch"))
     descending = call.flag("descending") is not False
     after = None if call.after is None else whole_number("page_token", call.after)

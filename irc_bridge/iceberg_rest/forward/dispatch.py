@@ -13,12 +13,12 @@ from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import PermissionDenied, RouteNotFound, WarehouseNotFound
 from irc_bridge.http.calls import WAREHOUSE
 from irc_bridge.iceberg_rest.calls import IcebergCall
-from irc_bridge.iceberg_rest.endpoints import Endpoint
+from irc_bridge.iceberg_rest.endpoints import IcebergEndpoint
 from irc_bridge.iceberg_rest.forward import config
 from irc_bridge.iceberg_rest.forward.commits import commit_transaction, forward_unless_lance, update_table
 from irc_bridge.iceberg_rest.forward.detect import KnownTables
 from irc_bridge.iceberg_rest.forward.load_table import load_table
-from irc_bridge.iceberg_rest.forward.request import Forwarding, Target
+from irc_bridge.iceberg_rest.forward.request import Forwarding, ForwardTarget
 from irc_bridge.iceberg_rest.forward.strict_json import marks_lance
 
 _COMMITS = ("updateTable", "commitTransaction", "replaceView")
@@ -40,7 +40,9 @@ class Dispatch:
         self._collections = collections
         self._known_tables = KnownTables()
 
-    def target(self, request: Request, endpoint: Endpoint | None, prefix: str | None) -> Target | None:
+    def target(
+        self, request: Request, endpoint: IcebergEndpoint | None, prefix: str | None
+    ) -> ForwardTarget | None:
         """The server that gets the request, None where the bridge answers itself. `prefix` is that of a known
         endpoint."""
         path: bytes = request.scope["raw_path"]
@@ -58,7 +60,7 @@ class Dispatch:
             return self._target(None, path, below_prefix=False)
         return None if name else self._target(None, path.removeprefix(b"/v1"))
 
-    async def answer(self, target: Target, endpoint: Endpoint | None, call: IcebergCall) -> Response:
+    async def answer(self, target: ForwardTarget, endpoint: IcebergEndpoint | None, call: IcebergCall) -> Response:
         call.http.state[WAREHOUSE] = target.warehouse.name
         operation = endpoint.operation if endpoint is not None else ""
         changes = endpoint.changes if endpoint is not None else call.http.method not in _READS
@@ -80,12 +82,12 @@ class Dispatch:
         step = _STEPS.get(operation, Forwarding.forward)
         return await step(Forwarding(call, endpoint, target, request, self._known_tables))
 
-    def _target(self, name: str | None, path: bytes, below_prefix: bool = True) -> Target | None:
+    def _target(self, name: str | None, path: bytes, below_prefix: bool = True) -> ForwardTarget | None:
         if not name and len(self._warehouses) != 1:
             return None
         warehouse = self._warehouses[name] if name else self._warehouses.only()
         behind = self._behind.get(warehouse.name)
-        return None if behind is None else Target(warehouse, behind, path, below_prefix)
+        return None if behind is None else ForwardTarget(warehouse, behind, path, below_prefix)
 
 
 def in_plain_words(path: bytes) -> str:

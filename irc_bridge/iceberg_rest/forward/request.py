@@ -16,7 +16,7 @@ from irc_bridge.catalog.models import Levels
 from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.http.calls import run
 from irc_bridge.iceberg_rest.calls import IcebergCall, Identifier
-from irc_bridge.iceberg_rest.endpoints import Endpoint
+from irc_bridge.iceberg_rest.endpoints import IcebergEndpoint
 from irc_bridge.iceberg_rest.forward.detect import (
     LARGEST_LANCE_RESULT,
     KnownTables,
@@ -33,7 +33,7 @@ _UNCOMPRESSED = (b"accept-encoding", b"identity")
 
 
 @dataclass(frozen=True)
-class Target:
+class ForwardTarget:
     """The server behind a warehouse, and the path of the request there."""
 
     warehouse: Warehouse
@@ -66,8 +66,8 @@ class Forwarding:
     """A client's request, its target, and the request that the target gets."""
 
     call: IcebergCall
-    endpoint: Endpoint | None
-    target: Target
+    endpoint: IcebergEndpoint | None
+    target: ForwardTarget
     request: ForwardRequest
     known_tables: KnownTables
 
