@@ -111,3 +111,43 @@ class TestRequestId:
         bridge.client.get(f"namespaces/{name}%0Aforged%20line")
         bridge.server.wait_for(lambda line: name in line and "forged" in line)
         assert not any(line.startswith("forged") for line in bridge.server.log)
+
+
+@ONE_WORLD
+class TestLogLine:
+    """It names the operation, the warehouse and the principal, as far as the request came."""
+
+    @pytest.mark.parametrize(
+        ("method", "path", "fields"),
+        [
+            ("GET", "namespaces", "operation=listNamespaces warehouse=main"),
+            ("GET", "/v1/config?warehouse=main", "operation=getConfig warehouse=main"),
+            ("GET", "/v1/nowhere/namespaces", "operation=listNamespaces"),
+            ("GET", "/lance/v1/namespace/%24/list", "operation=ListNamespaces warehouse=main"),
+            ("GET", "/nothing", ""),
+            ("GET", "/health/live", ""),
+        ],
+    )
+    def test_its_fields(self, bridge: Bridge, name: str, method: str, path: str, fields: str) -> None:
+        bridge.client.request(method, path, headers={"X-Request-ID": f"line-{name}"})
+        line = bridge.server.wait_for(lambda line: f"line-{name}" in line)
+        assert line.rstrip().partition("ms")[2].strip() == fields
+
+    def test_a_cached_load_has_the_same(self, bridge: Bridge, name: str) -> None:
+        bridge.client.create_namespace(name)
+        bridge.client.create_table((name,), "t")
+        path = f"namespaces/{name}/tables/t"
+        for step in range(3):
+            assert bridge.client.get(path, headers={"X-Request-ID": f"load-{step}-{name}"}).status_code == 200
+            line = bridge.server.wait_for(lambda line, step=step: f"load-{step}-{name}" in line)  # type: ignore[misc]
+            assert line.rstrip().endswith("ms operation=loadTable warehouse=main")
+
+
+def test_the_principal_is_in_the_log_line(start: Start) -> None:
+    server = start(environment={"IRC_BRIDGE__SERVER__TOKEN": "0123456789"})
+    with server.client(token="0123456789") as client:
+        client.get("namespaces", headers={"X-Request-ID": "with"})
+    requests.get(f"{server.url}/v1/config", headers={"X-Request-ID": "without"}, timeout=SECONDS)
+    line = server.wait_for(lambda line: "with " in line and "/v1/" in line)
+    assert line.rstrip().endswith("operation=listNamespaces warehouse=main principal=token")
+    assert "principal" not in server.wait_for(lambda line: "without" in line)

@@ -4,7 +4,7 @@ import pytest
 
 from contract_tests.lance.specification import ABSENT, SPECIFICATION, specification
 from irc_bridge.lance_rest.endpoints import ENDPOINTS
-from irc_bridge.lance_rest.router import find
+from irc_bridge.lance_rest.router import PATHS
 
 pytestmark = pytest.mark.skipif(not SPECIFICATION.exists(), reason=ABSENT)
 
@@ -24,7 +24,7 @@ def test_every_operation_is_routed() -> None:
         path = each.template.replace("{id}", "a%24b%2F").replace("{index_name}", "i%2F")
         for prefix in (None, "some", "v1"):
             raw = f"/lance/{prefix}{path}" if prefix else f"/lance{path}"
-            endpoint, found, params = find(each.method, raw.encode())
-            assert (endpoint.operation, found) == (each.id, prefix)
-            assert set(params.values()) <= {"a%24b%2F", "i%2F"}
-            assert len(params) == each.template.count("{")
+            match = PATHS.find(each.method, raw.encode())
+            assert (match.endpoint.operation, match.prefix) == (each.id, prefix)
+            assert set(match.params.values()) <= {"a%24b%2F", "i%2F"}
+            assert len(match.params) == each.template.count("{")

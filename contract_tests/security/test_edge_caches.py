@@ -8,21 +8,26 @@ from typing import Any
 import pytest
 
 from contract_tests.security.target import TABLE, Target, next_answer
-from irc_bridge.catalog.cache import Answer, AnswerCache
 from irc_bridge.catalog.models import History
-from irc_bridge.iceberg_rest.warm import WarmLoads
+from irc_bridge.http.cache import AnswerCache, CachedAnswer
+from irc_bridge.http.replies import SlottedReply
+from irc_bridge.iceberg_rest.load_cache import LoadCache
 
 MIB = 1024 * 1024
 LONG = "y" * 8000
 
 
+def reply(text: str) -> SlottedReply:
+    return SlottedReply({"x": text.encode()}, slot={})
+
+
 def answers(number: int, cache: AnswerCache) -> None:
     name = f"{number}{LONG}"
-    cache.put(("main", (name, name), History.ALL), Answer(number, name.encode(), f"e{number}", None))
+    cache.put(("main", (name, name), History.ALL), CachedAnswer(number, reply(name), f"e{number}"))
 
 
 def small_answers(number: int, cache: AnswerCache) -> None:
-    cache.put(("main", ("ns", f"t{number}"), History.ALL), Answer(number, b"x%d" % number, f"e{number}", object()))
+    cache.put(("main", ("ns", f"t{number}"), History.ALL), CachedAnswer(number, reply(f"x{number}"), f"e{number}"))
 
 
 @pytest.mark.parametrize(("put", "times"), [(answers, 5_000), (small_answers, 40_000)])
@@ -34,11 +39,11 @@ def test_answers(put: Callable[[int, AnswerCache], None], times: int) -> None:
 
 def test_requests_that_are_answered_at_once() -> None:
     warehouse: Any = SimpleNamespace(catalog=SimpleNamespace(probes_inline=True), vend_credentials=False)
-    warm = WarmLoads()
+    loads = LoadCache()
 
     def remember(number: int) -> None:
         asked = (f"{TABLE}{number}".encode(), f"x={number}{LONG}".encode())
-        warm.remember(asked, warehouse, ("main", ("default", "t"), History.ALL))
+        loads.remember(asked, warehouse, ("main", ("default", "t"), History.ALL))
 
     assert grown(remember, 10_000) < 12 * MIB
 

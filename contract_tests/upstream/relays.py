@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from irc_bridge.catalog.passing import Answered, Headers, Passed
+from irc_bridge.catalog.forward import ForwardRequest, ForwardResponse, Headers
 from irc_bridge.irc_client.auth import Auth, Bearer
 from irc_bridge.irc_client.relay import AskConfig, Relay
 from irc_bridge.irc_client.server import Config
@@ -38,13 +38,13 @@ def asked(
     headers: Headers | None = None,
     body: bytes = b"",
     commits: bool = False,
-) -> Passed:
-    return Passed(method, path, query, headers or [], body, commits)
+) -> ForwardRequest:
+    return ForwardRequest(method, path, query, headers or [], body, commits)
 
 
-def commit(body: bytes = b'{"requirements":[],"updates":[]}') -> Passed:
+def commit(body: bytes = b'{"requirements":[],"updates":[]}') -> ForwardRequest:
     return asked("POST", b"/v1/namespaces/ns/tables/t", body=body, commits=True)
 
 
-def value(answered: Answered, name: bytes) -> bytes | None:
+def value(answered: ForwardResponse, name: bytes) -> bytes | None:
     return next((value for each, value in answered.headers if each == name), None)

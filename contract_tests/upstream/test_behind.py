@@ -7,20 +7,20 @@ import pytest
 from contract_tests.upstream.faulty import Handler, Reply, faulty_upstream
 from contract_tests.upstream.relays import asked, commit, relay_to, value
 from contract_tests.upstream.replies import answer, close, done_but, done_but_half, error, in_turn, reset
-from irc_bridge.catalog.passing import Answered
+from irc_bridge.catalog.forward import ForwardResponse
 from irc_bridge.errors import CommitStateUnknown
 
 HEADERS = [("ETag", '"1"'), ("X-Twice", "1"), ("X-Twice", "2")]
 
 
-def committed(fault: Handler) -> tuple[Answered | CommitStateUnknown, int, int]:
+def committed(fault: Handler) -> tuple[ForwardResponse | CommitStateUnknown, int, int]:
     """What a commit came to, and how often it arrived before and behind the fault."""
     with (
         faulty_upstream(in_turn(answer(200, b"committed", HEADERS))) as real,
         faulty_upstream(fault, behind=real.url) as upstream,
     ):
 
-        async def run() -> Answered | CommitStateUnknown:
+        async def run() -> ForwardResponse | CommitStateUnknown:
             async with relay_to(upstream.url) as relay:
                 try:
                     return await relay.send(commit())
@@ -32,7 +32,7 @@ def committed(fault: Handler) -> tuple[Answered | CommitStateUnknown, int, int]:
 
 def test_as_it_is() -> None:
     answered, before, behind = committed(lambda _: None)
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, ForwardResponse)
     assert (answered.status, answered.content) == (200, b"committed")
     assert [each for _, each in answered.headers] == [b'"1"', b"1", b"2"]
     assert (before, behind) == (1, 1)
@@ -54,7 +54,7 @@ def test_the_server_did_it_once_and_the_answer_is_lost(fault: Reply) -> None:
 
 def test_the_server_did_it_and_something_else_is_said() -> None:
     answered, _, behind = committed(lambda _: done_but(error(503, "x", [("Retry-After", "1")])))
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, ForwardResponse)
     assert (answered.status, value(answered, b"retry-after"), behind) == (503, b"1", 1)
 
 

@@ -16,7 +16,7 @@ import uvloop
 from contract_tests.upstream.faulty import Handler, Reply, Upstream, Wire, faulty_upstream
 from contract_tests.upstream.relays import asked, commit, relay_to, value
 from contract_tests.upstream.replies import answer, in_turn, raw, streamed
-from irc_bridge.catalog.passing import Answered, Passed
+from irc_bridge.catalog.forward import ForwardRequest, ForwardResponse
 from irc_bridge.errors import BadGateway, CommitStateUnknown, GatewayTimeout, ServiceUnavailable
 from irc_bridge.irc_client import connections
 from irc_bridge.irc_client.relay import Relay
@@ -49,9 +49,9 @@ def using(
     return upstream
 
 
-def answered(runner: asyncio.Runner, reply: Reply, request: Passed) -> tuple[Answered, int]:
+def answered(runner: asyncio.Runner, reply: Reply, request: ForwardRequest) -> tuple[ForwardResponse, int]:
     """What came, and by how many connections that and another answer came."""
-    found: list[Answered] = []
+    found: list[ForwardResponse] = []
 
     async def use(relay: Relay, _: Upstream) -> None:
         found.append(await relay.send(request, whole=True))

@@ -208,9 +208,9 @@ class TestTogether:
         change = {table: lambda _: Commit(schema=COLUMN)}
         if stale:
             with pytest.raises(CommitFailed):
-                catalog.commit_beside(change, [other], History.HEADS)
+                catalog.commit_mixed(change, [other], History.HEADS)
         else:
-            catalog.commit_beside(change, [other], History.HEADS)
+            catalog.commit_mixed(change, [other], History.HEADS)
         assert versions(catalog, table) == ([1] if stale else [1, 2])
         ice = requests.get(f"{tables}/ice", timeout=60).json()["metadata"]["properties"]
         assert ("a" in ice) is not stale

@@ -26,7 +26,7 @@ from contract_tests.upstream.replies import (
     streamed,
     trickle,
 )
-from irc_bridge.catalog.passing import Passed
+from irc_bridge.catalog.forward import ForwardRequest
 from irc_bridge.errors import BadGateway, BridgeError, CommitStateUnknown, GatewayTimeout, ServiceUnavailable
 from irc_bridge.irc_client.relay import Relay
 
@@ -69,7 +69,7 @@ async def facing(handler: Handler, read_timeout: float = LONG_S) -> AsyncIterato
         assert upstream.wait(lambda: not upstream.open), "a connection is still open"
 
 
-def meeting(fault: Reply, request: Passed, read_timeout: float) -> tuple[BridgeError, Upstream]:
+def meeting(fault: Reply, request: ForwardRequest, read_timeout: float) -> tuple[BridgeError, Upstream]:
     """The error, and the upstream afterwards."""
 
     async def run() -> tuple[BridgeError, Upstream]:
@@ -84,7 +84,7 @@ def meeting(fault: Reply, request: Passed, read_timeout: float) -> tuple[BridgeE
 
 @pytest.mark.parametrize("place", [refusing, unreachable])
 @pytest.mark.parametrize("request_", [*READS, *CHANGES, commit()], ids=lambda each: each.method)
-def test_nothing_was_sent(place: Callable[[], AbstractContextManager[str]], request_: Passed) -> None:
+def test_nothing_was_sent(place: Callable[[], AbstractContextManager[str]], request_: ForwardRequest) -> None:
     with place() as url:
         secret = url.replace("//", "//user:word@")
 
@@ -116,7 +116,7 @@ def test_a_server_whose_name_is_not_known() -> None:
 
 @pytest.mark.parametrize("fault", TOO_SLOW)
 @pytest.mark.parametrize("request_", [READS[0], CHANGES[1], commit()], ids=["read", "post", "commit"])
-def test_an_answer_that_does_not_come_in_time(fault: str, request_: Passed) -> None:
+def test_an_answer_that_does_not_come_in_time(fault: str, request_: ForwardRequest) -> None:
     began = time.monotonic()
     error, upstream = meeting(TOO_SLOW[fault], request_, SHORT_S)
     assert time.monotonic() - began < 8
@@ -129,7 +129,7 @@ def test_an_answer_that_does_not_come_in_time(fault: str, request_: Passed) -> N
 
 @pytest.mark.parametrize("fault", BROKEN)
 @pytest.mark.parametrize("request_", [READS[0], *CHANGES[:2], commit()], ids=["read", "drop", "post", "commit"])
-def test_an_answer_that_breaks_off(fault: str, request_: Passed) -> None:
+def test_an_answer_that_breaks_off(fault: str, request_: ForwardRequest) -> None:
     error, upstream = meeting(BROKEN[fault], request_, LONG_S)
     assert type(error) is (CommitStateUnknown if request_.commits else BadGateway)
     assert error.status == 502
@@ -140,7 +140,9 @@ def test_an_answer_that_breaks_off(fault: str, request_: Passed) -> None:
 
 @pytest.mark.parametrize("fault", ["closed", "reset"])
 @pytest.mark.parametrize("request_", [*CHANGES, commit()], ids=["drop", "post", "put", "commit"])
-def test_what_changes_something_arrives_once_also_on_a_kept_connection(fault: str, request_: Passed) -> None:
+def test_what_changes_something_arrives_once_also_on_a_kept_connection(
+    fault: str, request_: ForwardRequest
+) -> None:
     async def run() -> None:
         async with facing(in_turn(answer(), BROKEN[fault])) as (relay, upstream):
             await relay.send(asked())
@@ -153,7 +155,7 @@ def test_what_changes_something_arrives_once_also_on_a_kept_connection(fault: st
 
 
 @pytest.mark.parametrize("request_", READS, ids=lambda each: each.method)
-def test_a_read_is_tried_again_when_the_connection_failed(request_: Passed) -> None:
+def test_a_read_is_tried_again_when_the_connection_failed(request_: ForwardRequest) -> None:
     async def run() -> None:
         async with facing(in_turn(close(), reset(), answer())) as (relay, upstream):
             assert (await relay.send(request_)).status == 200

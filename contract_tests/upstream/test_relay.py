@@ -10,7 +10,7 @@ import pytest
 from contract_tests.upstream.faulty import Handler, Received, Upstream, faulty_upstream
 from contract_tests.upstream.relays import NOBODY, asked, commit, no_config, relay_to, value
 from contract_tests.upstream.replies import answer, error, held, in_turn, raw, streamed
-from irc_bridge.catalog.passing import Answered, Headers, Passed
+from irc_bridge.catalog.forward import ForwardRequest, ForwardResponse, Headers
 from irc_bridge.errors import InvalidInput, MethodNotAllowed
 from irc_bridge.irc_client.auth import Auth, Caller
 from irc_bridge.irc_client.relay import Relay
@@ -19,11 +19,11 @@ MIB = 1024 * 1024
 
 
 def passed_on(
-    handler: Handler, request: Passed, auth: Auth | None = NOBODY, headers: dict[str, str] | None = None
-) -> tuple[Answered, list[Received]]:
+    handler: Handler, request: ForwardRequest, auth: Auth | None = NOBODY, headers: dict[str, str] | None = None
+) -> tuple[ForwardResponse, list[Received]]:
     with faulty_upstream(handler) as upstream:
 
-        async def run() -> Answered:
+        async def run() -> ForwardResponse:
             async with relay_to(upstream.url, auth, headers) as relay:
                 return await relay.send(request, whole=True)
 
@@ -100,7 +100,7 @@ def test_a_server_below_a_path_with_a_user_in_its_address() -> None:
     with faulty_upstream(in_turn(answer())) as upstream:
         url = upstream.url.replace("//", "//user:word@") + "/catalog/"
 
-        async def run() -> Answered:
+        async def run() -> ForwardResponse:
             async with relay_to(url) as relay:
                 return await relay.send(asked(path=b"/v1/namespaces"))
 

@@ -9,7 +9,7 @@ import pytest
 from contract_tests.upstream.faulty import Handler, Received, Reply, faulty_upstream
 from contract_tests.upstream.relays import asked, commit, relay_to
 from contract_tests.upstream.replies import answer, close, held, in_turn, never
-from irc_bridge.catalog.passing import Passed
+from irc_bridge.catalog.forward import ForwardRequest
 from irc_bridge.errors import BridgeError, ServiceUnavailable, Unauthenticated
 from irc_bridge.irc_client.auth import Auth, Bearer, Caller, ClientCredentials
 from irc_bridge.irc_client.connection import Connection
@@ -41,7 +41,7 @@ def taking(*tokens: str, refusal: int = 401) -> Handler:
 
 @pytest.mark.parametrize("refusal", [401, 419])
 @pytest.mark.parametrize("request_", [asked(), asked("DELETE"), commit()], ids=["read", "drop", "commit"])
-def test_a_token_that_is_no_longer_taken_is_renewed_once(refusal: int, request_: Passed) -> None:
+def test_a_token_that_is_no_longer_taken_is_renewed_once(refusal: int, request_: ForwardRequest) -> None:
     with faulty_upstream(with_tokens(taking("Bearer t2", refusal=refusal))) as upstream:
 
         async def run() -> list[int]:

@@ -1,5 +1,4 @@
 import socket
-import tempfile
 from typing import TYPE_CHECKING
 
 import click
@@ -24,10 +23,11 @@ def demo(port: int | None) -> None:
     from irc_bridge.cli.backends import open_warehouses
     from irc_bridge.cli.each_table import chosen_tables, each_table, told
     from irc_bridge.cli.process import end, listen, serve_until_signal
+    from irc_bridge.cli.temporary import DEMO, own_temporary_files, temporary_folder
     from irc_bridge.lance_store.samples import Writable, write_samples
     from irc_bridge.pipeline.mirroring import Mirroring, Versions, in_this_process
 
-    with tempfile.TemporaryDirectory(prefix="irc-bridge-demo-", ignore_cleanup_errors=True) as folder:
+    with temporary_folder(DEMO) as folder, own_temporary_files():
         settings = _settings(folder, port)
         listener = listen(settings.server.host, settings.server.port)
         warehouses = open_warehouses(settings)

@@ -32,13 +32,19 @@ def serve(
     settings = settings_of(config, root=root, host=host, port=port, workers=workers)
     _refuse_open_host(settings, insecure)
     from irc_bridge.cli.process import end, listen, serve_until_signal
+    from irc_bridge.cli.temporary import own_temporary_files
 
     listener = listen(settings.server.host, settings.server.port)
     _make_default_root(settings)
     from irc_bridge.cli.backends import open_warehouses
 
-    warehouses = open_warehouses(settings)
-    serve_until_signal(settings, warehouses, listener, lambda: say(_banner(settings, listener, config)), insecure)
+    with own_temporary_files():
+        warehouses = open_warehouses(settings)
+
+        def announce() -> None:
+            say(_banner(settings, listener, config))
+
+        serve_until_signal(settings, warehouses, listener, announce, insecure)
     end()
 
 
@@ -107,7 +113,7 @@ def _place(warehouse: "AnyWarehouse") -> str:
 
 
 def _flags_of_connect(settings: "Settings", port: int, config: Path | None) -> dict[str, object]:
-    """The flags with which `connect` finds this server, where settings alone would not tell."""
+    """The flags that `connect` needs to find this server, beside the settings."""
     flags: dict[str, object] = {}
     if config is not None:
         flags["config"] = config

@@ -1,4 +1,5 @@
-"""Commits: what a request asks for is decided on the table as it is, again whenever another writer was first."""
+"""Commits. The updates of a request become a `Commit` for the present state of the table, and again for the next
+state when another writer was first."""
 
 import hashlib
 import json
@@ -22,7 +23,7 @@ from pyiceberg.table.update import (
 )
 from starlette.responses import Response
 
-from irc_bridge import bodies
+from irc_bridge.catalog.forward import CanCommitMixed
 from irc_bridge.catalog.models import (
     COMMITS,
     CREATED_SCHEMA_ID,
@@ -32,15 +33,15 @@ from irc_bridge.catalog.models import (
     NewVersion,
     TableInfo,
 )
-from irc_bridge.catalog.passing import CanCommitBeside
 from irc_bridge.catalog.ports import CanCommit, CanCommitTogether, CanKeepVersions
 from irc_bridge.errors import BridgeError, CommitFailed, CommitStateUnknown, InvalidInput, TableVersionNotFound
+from irc_bridge.http import bodies
+from irc_bridge.http.replies import SlottedReply, encoded
 from irc_bridge.iceberg_rest import replies
-from irc_bridge.iceberg_rest.calls import Call, Identifier
-from irc_bridge.iceberg_rest.changes import Changes, new_version
-from irc_bridge.iceberg_rest.loads import metadata_location
+from irc_bridge.iceberg_rest.calls import IcebergCall, Identifier
+from irc_bridge.iceberg_rest.commit_updates import CommitUpdates, new_version
+from irc_bridge.iceberg_rest.loads import metadata_for_engines, metadata_location
 from irc_bridge.iceberg_rest.requests import CommitTableRequest, CommitTransactionRequest
-from irc_bridge.iceberg_rest.shown import answered_metadata
 from irc_bridge.iceberg_rest.staging import create_staged
 from irc_bridge.translation.metadata import table_metadata
 
@@ -50,12 +51,12 @@ _NEED_HISTORY = (AddSchemaUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate, 
 _ASSERT_HISTORY = (AssertLastAssignedFieldId, AssertCurrentSchemaId)
 
 
-def update_table(call: Call) -> Response:
+def update_table(call: IcebergCall) -> Response:
     table, request = call.table, call.read(CommitTableRequest)
     if _creates(request):
         return _committed(call, table, create_staged(call, table, request.updates), created=True)
-    asked = _Asked(call, table, request)
-    call.able(CanCommit).commit(table.in_catalog, asked.decide, asked.history)
+    attempt = CommitAttempt(call, table, request)
+    call.able(CanCommit).commit(table.in_catalog, attempt.decide, attempt.history)
     try:
         info = call.catalog.load_table(table.in_catalog, History.ALL)
     except BridgeError as error:
@@ -64,57 +65,58 @@ def update_table(call: Call) -> Response:
     return _committed(call, table, info)
 
 
-def commit_transaction(call: Call) -> Response:
-    asked = _asked(call, call.read(CommitTransactionRequest).table_changes)
-    if len(asked) == 1:
-        _commit_one(call, asked[0])
-    elif asked:
-        _commit_together(call, asked)
+def commit_transaction(call: IcebergCall) -> Response:
+    attempts = _attempts(call, call.read(CommitTransactionRequest).table_changes)
+    if len(attempts) == 1:
+        _commit_one(call, attempts[0])
+    elif attempts:
+        _commit_several(call, attempts)
     return replies.no_content()
 
 
-def commit_transaction_beside(call: Call, ours: Sequence[Json], others: Sequence[Json]) -> Response:
-    """`others` are changes of tables that another server keeps in its own way."""
-    request = bodies.read(json.dumps({"table-changes": ours}).encode(), CommitTransactionRequest)
-    asked = _asked(call, request.table_changes)
-    if others or len(asked) > 1:
-        _commit_together(call, asked, others)
+def commit_mixed_transaction(call: IcebergCall, lance: Sequence[Json], others: Sequence[Json]) -> Response:
+    """Commits changes of Lance tables, and in the same transaction changes of other tables, which the server
+    behind the warehouse keeps."""
+    request = bodies.read(json.dumps({"table-changes": lance}).encode(), CommitTransactionRequest)
+    attempts = _attempts(call, request.table_changes)
+    if others or len(attempts) > 1:
+        _commit_several(call, attempts, others)
     else:
-        _commit_one(call, asked[0])
+        _commit_one(call, attempts[0])
     return replies.no_content()
 
 
-def _asked(call: Call, changes: Sequence[CommitTableRequest]) -> list["_Asked"]:
-    asked: dict[Levels, _Asked] = {}
+def _attempts(call: IcebergCall, changes: Sequence[CommitTableRequest]) -> list["CommitAttempt"]:
+    attempts: dict[Levels, CommitAttempt] = {}
     for number, change in enumerate(changes):
         if change.identifier is None:
             raise InvalidInput(f"table-changes.{number}.identifier: Field required")
         table = call.identifier(change.identifier.namespace, change.identifier.name)
-        if table.in_catalog in asked:
+        if table.in_catalog in attempts:
             raise InvalidInput(f"table-changes.{number}.identifier: {table} is named twice")
-        asked[table.in_catalog] = _Asked(call, table, change)
-    return list(asked.values())
+        attempts[table.in_catalog] = CommitAttempt(call, table, change)
+    return list(attempts.values())
 
 
-def _commit_one(call: Call, asked: "_Asked") -> None:
-    if _creates(asked.request):
-        create_staged(call, asked.table, asked.request.updates)
+def _commit_one(call: IcebergCall, attempt: "CommitAttempt") -> None:
+    if _creates(attempt.request):
+        create_staged(call, attempt.table, attempt.request.updates)
     else:
-        call.able(CanCommit).commit(asked.table.in_catalog, asked.decide, asked.history)
+        call.able(CanCommit).commit(attempt.table.in_catalog, attempt.decide, attempt.history)
 
 
-def _commit_together(call: Call, asked: list["_Asked"], others: Sequence[Json] = ()) -> None:
+def _commit_several(call: IcebergCall, attempts: list["CommitAttempt"], others: Sequence[Json] = ()) -> None:
     if not isinstance(call.catalog, CanCommitTogether):
         raise InvalidInput(
             f"table-changes: warehouse {call.warehouse.name} commits to one table at a time, and this names "
-            f"{len(asked)}. A directory with table_version_management commits to several"
+            f"{len(attempts)}. A directory with table_version_management commits to several"
         )
-    if any(_creates(each.request) for each in asked):
+    if any(_creates(attempt.request) for attempt in attempts):
         raise InvalidInput("table-changes: a table is created by a commit of its own, with no other table in it")
-    history = History.ALL if any(each.history is History.ALL for each in asked) else History.HEADS
-    changes = {each.table.in_catalog: each.decide for each in asked}
+    history = History.ALL if any(attempt.history is History.ALL for attempt in attempts) else History.HEADS
+    changes = {attempt.table.in_catalog: attempt.decide for attempt in attempts}
     if others:
-        call.able(CanCommitBeside).commit_beside(changes, others, history)
+        call.able(CanCommitMixed).commit_mixed(changes, others, history)
     else:
         call.catalog.commit_together(changes, history)
 
@@ -123,23 +125,25 @@ def _creates(request: CommitTableRequest) -> bool:
     return any(isinstance(requirement, AssertCreate) for requirement in request.requirements)
 
 
-def _committed(call: Call, table: Identifier, info: TableInfo, created: bool = False) -> Response:
-    shown = (
-        answered_metadata(call, table.in_catalog, info) if created else table_metadata(info, call.warehouse.view)
+def _committed(call: IcebergCall, table: Identifier, info: TableInfo, created: bool = False) -> Response:
+    metadata = (
+        metadata_for_engines(call, table.in_catalog, info)
+        if created
+        else table_metadata(info, call.warehouse.view)
     )
-    metadata = shown.model_dump_json().encode()
-    location = json.dumps(metadata_location(info, metadata)).encode()
-    return replies.ok_bytes(b'{"metadata-location":' + location + b',"metadata":' + metadata + b"}")
+    metadata_json = metadata.model_dump_json().encode()
+    location = encoded(metadata_location(info, metadata_json))
+    return SlottedReply({"metadata-location": location, "metadata": metadata_json}, slot={})
 
 
 def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
-class _Asked:
-    """What a client asks of one table."""
+class CommitAttempt:
+    """The commit of a request to one table. `decide` is called again for each state that the commit meets."""
 
-    def __init__(self, call: Call, table: Identifier, request: CommitTableRequest) -> None:
+    def __init__(self, call: IcebergCall, table: Identifier, request: CommitTableRequest) -> None:
         self._call = call
         self.table = table
         self.request = request
@@ -147,20 +151,20 @@ class _Asked:
 
     @property
     def history(self) -> History:
-        needed = any(isinstance(each, _NEED_HISTORY) and not _is_main(each) for each in self.request.updates)
-        needed |= any(isinstance(each, _ASSERT_HISTORY) for each in self.request.requirements)
+        needed = any(isinstance(update, _NEED_HISTORY) and not _is_main(update) for update in self.request.updates)
+        needed |= any(isinstance(requirement, _ASSERT_HISTORY) for requirement in self.request.requirements)
         return History.ALL if needed else History.HEADS
 
     def decide(self, info: TableInfo) -> Commit:
-        """The empty commit when it is in already."""
+        """The `Commit` of this request, empty if the table has this commit already."""
         warehouse = self._call.warehouse
         metadata = table_metadata(info, warehouse.view, full=False)
         try:
             self._require(metadata, info)
-            changes = Changes(self.table.in_catalog, metadata, warehouse.allow_expire)
-            commit = changes.commit(self.request.updates, self._identity)
+            updates = CommitUpdates(self.table.in_catalog, metadata, warehouse.allow_expire)
+            commit = updates.commit(self.request.updates, self._identity)
         except CommitFailed:
-            if self._is_in(info, metadata):
+            if self._was_made(info, metadata):
                 return Commit()
             raise
         if commit.new_version is not None:
@@ -176,17 +180,18 @@ class _Asked:
             except CommitFailedException as error:
                 raise CommitFailed(_in_known_words(str(error))) from error
 
-    def _is_in(self, info: TableInfo, metadata: TableMetadata) -> bool:
+    def _was_made(self, info: TableInfo, metadata: TableMetadata) -> bool:
         for update in self.request.updates:
             if isinstance(update, AddSnapshotUpdate):
                 with suppress(InvalidInput):
                     new = new_version(self.table.in_catalog, metadata, update)
                     return self._call.able(CanKeepVersions).was_made(new)
                 return False
-        return self._identity in _identities(info) or self._followed_what_it_asserts(info)
+        return self._identity in _identities(info) or self._follows_the_asserted_version(info)
 
-    def _followed_what_it_asserts(self, info: TableInfo) -> bool:
-        """The last identities alone tell nothing about a commit that many others followed."""
+    def _follows_the_asserted_version(self, info: TableInfo) -> bool:
+        """Whether the version after the asserted one is this commit. The table keeps the identities of the last
+        commits only, so they cannot tell this when many others have followed."""
         asserted = self._asserted_version()
         if asserted is None or info.latest is None or asserted + 1 >= info.latest.version:
             return False
@@ -197,7 +202,7 @@ class _Asked:
         return _identities(next_one)[-1:] == [self._identity]
 
     def _asserted_version(self) -> int | None:
-        """0 for no version yet, None where no version is asserted."""
+        """0 for a table without a version, None where no version is asserted."""
         for requirement in self.request.requirements:
             if isinstance(requirement, AssertRefSnapshotId) and requirement.ref == MAIN_BRANCH:
                 return requirement.snapshot_id or 0
@@ -229,7 +234,7 @@ _KNOWN_WORDS = {
     "last assigned field id has changed": "last assigned field id changed",
     "last assigned partition id has changed": "last assigned partition id changed",
 }
-"""pyiceberg's words for a requirement that failed, and those of the reference server, which clients look for."""
+"""pyiceberg's words for a requirement that failed, and the words of the reference server, which clients search."""
 
 
 def _in_known_words(failed: str) -> str:
@@ -240,7 +245,7 @@ def _in_known_words(failed: str) -> str:
 
 
 def _is_created(requirement: AssertCurrentSchemaId, metadata: TableMetadata, info: TableInfo) -> bool:
-    """Whether a client means the schema of version 1 by the id that it gave it when it created the table."""
+    """Whether a client means the schema of version 1 by the id that it had in the client's create request."""
     created = info.properties.get(CREATED_SCHEMA_ID)
     return metadata.current_schema_id == 1 and created == str(requirement.current_schema_id)
 

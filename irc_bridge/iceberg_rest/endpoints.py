@@ -1,4 +1,4 @@
-"""The one table of endpoints: the router, `/v1/config` and the conformance tests are made from it."""
+"""The one table of endpoints. The router, `/v1/config` and the conformance tests are derived from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,18 +11,9 @@ from irc_bridge import names
 from irc_bridge.catalog import ports
 from irc_bridge.catalog.warehouses import Warehouse
 from irc_bridge.errors import NamespaceNotFound, TableNotFound
-from irc_bridge.iceberg_rest import (
-    commits,
-    config,
-    credentials,
-    loads,
-    namespaces,
-    oauth,
-    scans,
-    tables,
-    views,
-)
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest import absent, commits, config, credentials, loads, namespaces, tables
+from irc_bridge.iceberg_rest.calls import IcebergCall
+from irc_bridge.iceberg_rest.load_cache import LOAD_TABLE
 
 NAMESPACES = "/v1/{prefix}/namespaces"
 NAMESPACE = NAMESPACES + "/{namespace}"
@@ -31,11 +22,11 @@ TABLE = TABLES + "/{table}"
 VIEWS = NAMESPACE + "/views"
 VIEW = VIEWS + "/{view}"
 
-Handler = Callable[[Call], Response]
+Handler = Callable[[IcebergCall], Response]
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class IcebergEndpoint:
     operation: str
     method: str
     path: str
@@ -45,41 +36,41 @@ class Endpoint:
     changes: bool = False
     advertised: bool = True
     reads_body: bool = True
-    """False where at most a server behind reads it."""
+    """False where at most the server behind a warehouse reads the body."""
     takes_form: bool = False
 
 
 def _of_table(handler: Handler) -> Handler:
-    """Where there is no such namespace there is no such table. Java clients, told so, look for the metadata table:
-    `ns.t.snapshots` may be one of `ns.t`."""
+    """The handler with TableNotFound in place of NamespaceNotFound. At TableNotFound Java clients look for the
+    metadata table: `ns.t.snapshots` may be one of `ns.t`."""
 
     @wraps(handler)
-    def answer(call: Call) -> Response:
+    def answer(call: IcebergCall) -> Response:
         try:
             return handler(call)
         except NamespaceNotFound as error:
-            namespace, table = (names.decode(call.params[name]) for name in ("namespace", "table"))
+            namespace, table = (names.decode(call.http.params[name]) for name in ("namespace", "table"))
             missing = names.dotted((*names.split(namespace), table))
             raise TableNotFound(f"Table does not exist: {missing}. {error}") from error
 
     return answer
 
 
-def _read(operation: str, method: str, path: str, handler: Handler) -> Endpoint:
-    return Endpoint(operation, method, path, handler)
+def _read(operation: str, method: str, path: str, handler: Handler) -> IcebergEndpoint:
+    return IcebergEndpoint(operation, method, path, handler)
 
 
-def _change(operation: str, method: str, path: str, handler: Handler, needs: type[Any]) -> Endpoint:
-    return Endpoint(operation, method, path, handler, needs, changes=True)
+def _change(operation: str, method: str, path: str, handler: Handler, needs: type[Any]) -> IcebergEndpoint:
+    return IcebergEndpoint(operation, method, path, handler, needs, changes=True)
 
 
-def _absent(operation: str, method: str, path: str, handler: Handler, changes: bool = False) -> Endpoint:
-    return Endpoint(operation, method, path, handler, changes=changes, advertised=False, reads_body=False)
+def _absent(operation: str, method: str, path: str, handler: Handler, changes: bool = False) -> IcebergEndpoint:
+    return IcebergEndpoint(operation, method, path, handler, changes=changes, advertised=False, reads_body=False)
 
 
 ENDPOINTS = (
     _absent("getConfig", "GET", "/v1/config", config.get_config),
-    replace(_absent("getToken", "POST", "/v1/oauth/tokens", oauth.get_token), takes_form=True),
+    replace(_absent("getToken", "POST", "/v1/oauth/tokens", config.get_token), takes_form=True),
     _read("listNamespaces", "GET", NAMESPACES, namespaces.list_namespaces),
     _change("createNamespace", "POST", NAMESPACES, namespaces.create_namespace, ports.CanChangeNamespaces),
     _read("loadNamespaceMetadata", "GET", NAMESPACE, namespaces.load_namespace),
@@ -95,16 +86,16 @@ ENDPOINTS = (
     _read("listTables", "GET", TABLES, tables.list_tables),
     _change("createTable", "POST", TABLES, tables.create_table, ports.CanCreateTables),
     _change("registerTable", "POST", NAMESPACE + "/register", tables.register_table, ports.CanRegisterTables),
-    _read("loadTable", "GET", TABLE, _of_table(loads.load_table)),
+    _read(LOAD_TABLE, "GET", TABLE, _of_table(loads.load_table)),
     _read("tableExists", "HEAD", TABLE, _of_table(loads.table_exists)),
     _change("updateTable", "POST", TABLE, commits.update_table, ports.CanCommit),
     _change("dropTable", "DELETE", TABLE, _of_table(tables.drop_table), ports.CanDropTables),
     _read("loadCredentials", "GET", TABLE + "/credentials", _of_table(credentials.load_credentials)),
     _read("reportMetrics", "POST", TABLE + "/metrics", _of_table(tables.report_metrics)),
-    _absent("planTableScan", "POST", TABLE + "/plan", scans.plan_table_scan),
-    _absent("fetchPlanningResult", "GET", TABLE + "/plan/{plan-id}", scans.no_such_plan),
-    _absent("cancelPlanning", "DELETE", TABLE + "/plan/{plan-id}", scans.no_such_plan),
-    _absent("fetchScanTasks", "POST", TABLE + "/tasks", scans.no_such_task),
+    _absent("planTableScan", "POST", TABLE + "/plan", absent.plan_table_scan),
+    _absent("fetchPlanningResult", "GET", TABLE + "/plan/{plan-id}", absent.no_such_plan),
+    _absent("cancelPlanning", "DELETE", TABLE + "/plan/{plan-id}", absent.no_such_plan),
+    _absent("fetchScanTasks", "POST", TABLE + "/tasks", absent.no_such_task),
     _change("renameTable", "POST", "/v1/{prefix}/tables/rename", tables.rename_table, ports.CanRenameTables),
     _change(
         "commitTransaction",
@@ -113,13 +104,13 @@ ENDPOINTS = (
         commits.commit_transaction,
         ports.CanCommitTogether,
     ),
-    _absent("listViews", "GET", VIEWS, views.list_views),
-    _absent("createView", "POST", VIEWS, views.create_view, changes=True),
-    _absent("loadView", "GET", VIEW, views.no_such_view),
-    _absent("replaceView", "POST", VIEW, views.no_such_view, changes=True),
-    _absent("dropView", "DELETE", VIEW, views.no_such_view, changes=True),
-    _absent("viewExists", "HEAD", VIEW, views.no_such_view),
-    _absent("renameView", "POST", "/v1/{prefix}/views/rename", views.rename_view, changes=True),
+    _absent("listViews", "GET", VIEWS, absent.list_views),
+    _absent("createView", "POST", VIEWS, absent.create_view, changes=True),
+    _absent("loadView", "GET", VIEW, absent.no_such_view),
+    _absent("replaceView", "POST", VIEW, absent.no_such_view, changes=True),
+    _absent("dropView", "DELETE", VIEW, absent.no_such_view, changes=True),
+    _absent("viewExists", "HEAD", VIEW, absent.no_such_view),
+    _absent("renameView", "POST", "/v1/{prefix}/views/rename", absent.rename_view, changes=True),
 )
 
 

@@ -1,3 +1,5 @@
+"""Namespaces. The tables of a catalog's root appear in a namespace of their own, which no request can change."""
+
 import logging
 from typing import Any
 
@@ -14,18 +16,18 @@ from irc_bridge.errors import (
     Unsupported,
 )
 from irc_bridge.iceberg_rest import replies
-from irc_bridge.iceberg_rest.calls import Call
+from irc_bridge.iceberg_rest.calls import IcebergCall
 from irc_bridge.iceberg_rest.requests import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 
 log = logging.getLogger("irc_bridge.iceberg_rest")
 
 
-def list_namespaces(call: Call) -> Response:
+def list_namespaces(call: IcebergCall) -> Response:
     page = _children(call, call.parent)
     return replies.page("namespaces", [[*call.parent, name] for name in page.items], page)
 
 
-def create_namespace(call: Call) -> Response:
+def create_namespace(call: IcebergCall) -> Response:
     request = call.read(CreateNamespaceRequest)
     namespace = request.namespace
     if call.is_root(namespace):
@@ -39,17 +41,17 @@ def create_namespace(call: Call) -> Response:
     return _described(call, namespace)
 
 
-def load_namespace(call: Call) -> Response:
+def load_namespace(call: IcebergCall) -> Response:
     return _described(call, call.namespace)
 
 
-def namespace_exists(call: Call) -> Response:
+def namespace_exists(call: IcebergCall) -> Response:
     if not call.catalog.namespace_exists(call.to_catalog(call.namespace)):
         raise NamespaceNotFound(f"Namespace does not exist: {names.dotted(call.namespace)}")
     return replies.no_content()
 
 
-def drop_namespace(call: Call) -> Response:
+def drop_namespace(call: IcebergCall) -> Response:
     namespace = call.namespace
     if call.is_root(namespace):
         raise InvalidInput(f"Namespace {namespace[0]} holds the tables of the root and cannot be dropped")
@@ -59,7 +61,7 @@ def drop_namespace(call: Call) -> Response:
     return replies.no_content()
 
 
-def update_properties(call: Call) -> Response:
+def update_properties(call: IcebergCall) -> Response:
     request = call.read(UpdateNamespacePropertiesRequest)
     both = sorted(set(request.removals) & set(request.updates))
     if both:
@@ -79,13 +81,13 @@ def update_properties(call: Call) -> Response:
     )
 
 
-def _described(call: Call, namespace: Levels) -> Response:
+def _described(call: IcebergCall, namespace: Levels) -> Response:
     content: dict[str, Any] = {"namespace": list(namespace)}
     content["properties"] = dict(call.catalog.load_namespace(call.to_catalog(namespace)))
     return replies.ok(content)
 
 
-def _children(call: Call, parent: Levels) -> Page[str]:
+def _children(call: IcebergCall, parent: Levels) -> Page[str]:
     root = call.warehouse.root_namespace
     if root is not None and parent == (root,):
         return Page(())
@@ -101,7 +103,7 @@ def _children(call: Call, parent: Levels) -> Page[str]:
 
 
 def _with_name(page: Page[str], name: str, request: PageRequest) -> Page[str]:
-    """The page as it would be if `name` were among the listed names."""
+    """The page with `name` at its place among the names of the listing."""
     before = request.after is not None and name <= request.after
     behind = page.more and name > page.items[-1]
     if before or behind:

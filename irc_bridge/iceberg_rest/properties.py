@@ -1,4 +1,4 @@
-"""Table properties as Iceberg clients send them: some of Iceberg's own mean nothing to a Lance table."""
+"""Table properties in requests. Some of Iceberg's own properties mean nothing for a Lance table."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +10,7 @@ FORMAT_VERSION = "format-version"
 
 
 def kept(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that the table keeps. InvalidInput for properties that no client may set."""
     result = tables.kept(properties)
     check_format_version(result.pop(FORMAT_VERSION, "2"))
     return result
@@ -20,6 +21,6 @@ def check_format_version(version: str) -> None:
         raise InvalidInput(f"Lance tables appear in format version 2: {FORMAT_VERSION} cannot be {version}")
 
 
-def refuse_layout(what: str, fields: Sequence[object] | None) -> None:
+def refuse_layout(kind: str, fields: Sequence[object] | None) -> None:
     if fields:
-        raise InvalidInput(f"Lance tables are neither partitioned nor sorted: the {what} must have no fields")
+        raise InvalidInput(f"Lance tables are neither partitioned nor sorted: the {kind} must have no fields")

@@ -1,5 +1,5 @@
-import json
-from collections.abc import Mapping
+"""Replies of the Iceberg protocol."""
+
 from typing import Any
 
 from starlette.responses import Response
@@ -7,16 +7,8 @@ from starlette.responses import Response
 from irc_bridge import names
 from irc_bridge.catalog.models import Page
 from irc_bridge.errors import BridgeError
-
-JSON = "application/json"
-
-
-def ok(content: Mapping[str, Any]) -> Response:
-    return Response(json.dumps(content, separators=(",", ":"), ensure_ascii=False), media_type=JSON)
-
-
-def ok_bytes(body: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(body, headers=headers, media_type=JSON)
+from irc_bridge.http import replies
+from irc_bridge.http.replies import ok as ok
 
 
 def no_content() -> Response:
@@ -32,4 +24,4 @@ def page(key: str, entries: list[Any], names_page: Page[str]) -> Response:
 
 def failure(error: BridgeError) -> Response:
     content = {"error": {"message": error.message, "type": error.iceberg_type, "code": error.status}}
-    return Response(json.dumps(content), status_code=error.status, headers=error.headers, media_type=JSON)
+    return replies.failure(content, error.status, error.headers)

@@ -1,6 +1,7 @@
-"""Request bodies that pyiceberg has no model for as a server reads them.
+"""Models of request bodies, where pyiceberg has none for servers.
 
-Reading stops at the first error: pydantic keeps all of them, and a megabyte of wrong values would make a gigabyte.
+Validation stops at the first error: pydantic keeps all errors, and a megabyte of wrong values would make a
+gigabyte.
 """
 
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ def _none_as_no_items(value: Any) -> Any:
 
 
 def _a_struct(value: Any) -> Any:
-    """pyiceberg would take anything without fields for a schema that has none."""
+    """Refuses a schema without `fields`: pyiceberg would read a schema with no field."""
     if not isinstance(value, dict) or value.get("type") != "struct" or "fields" not in value:
         raise ValueError("a schema is an object with the type struct and fields")
     _fields(value["fields"], "fields")
@@ -46,57 +47,57 @@ def _type(value: Any, place: str) -> None:
 
 
 def _texts(value: Any) -> Any:
-    for key, each in value.items() if isinstance(value, dict) else ():
-        if not isinstance(each, str):
+    for key, text in value.items() if isinstance(value, dict) else ():
+        if not isinstance(text, str):
             raise ValueError(f"the value of {key} must be a string")
     return value
 
 
 _LONGEST_LIST = 10_000
-"""In an update; those of snapshot ids and of the fields of a schema aside."""
+"""The longest list in an update, except lists of snapshot ids and of the fields of a schema."""
 
 Properties = Annotated[dict[StrictStr, StrictStr], BeforeValidator(_texts)]
 Names = Annotated[tuple[StrictStr, ...], FailFast()]
 
 
 def _updates(value: Any) -> Any:
-    """What pyiceberg lets pass: a schema without fields, and numbers where texts are wanted."""
+    """Refuses updates that pyiceberg accepts: a schema without fields, and numbers in place of texts."""
     for update in value if isinstance(value, list) else ():
         if isinstance(update, dict):
             if update.get("action") == "add-schema":
                 _a_struct(update.get("schema"))
             if update.get("action") == "set-properties":
                 _texts(update.get("updates"))
-            _short_lists({key: each for key, each in update.items() if key != "schema"})
+            _short_lists({key: field for key, field in update.items() if key != "schema"})
     return value
 
 
 def _short_lists(value: Any, name: str = "") -> None:
     if isinstance(value, dict):
-        for key, each in value.items():
-            _short_lists(each, key)
-    elif isinstance(value, list) and not (name == "snapshot-ids" and all(isinstance(each, int) for each in value)):
+        for key, field in value.items():
+            _short_lists(field, key)
+    elif isinstance(value, list) and not (name == "snapshot-ids" and all(isinstance(item, int) for item in value)):
         if len(value) > _LONGEST_LIST:
             raise ValueError(f"{name} may have at most {_LONGEST_LIST} items")
-        for each in value:
-            _short_lists(each, name)
+        for item in value:
+            _short_lists(item, name)
 
 
-class Request(BaseModel):
+class IcebergRequest(BaseModel):
     model_config = ConfigDict(frozen=True, populate_by_name=True)
 
 
-class CreateNamespaceRequest(Request):
+class CreateNamespaceRequest(IcebergRequest):
     namespace: Annotated[Names, Field(min_length=1)]
     properties: Annotated[Properties, BeforeValidator(_none_as_empty)] = {}
 
 
-class UpdateNamespacePropertiesRequest(Request):
+class UpdateNamespacePropertiesRequest(IcebergRequest):
     removals: Names = ()
     updates: Properties = {}
 
 
-class CreateTableRequest(Request):
+class CreateTableRequest(IcebergRequest):
     name: StrictStr
     location: StrictStr | None = None
     table_schema: Annotated[Schema, BeforeValidator(_a_struct)] = Field(alias="schema")
@@ -106,31 +107,31 @@ class CreateTableRequest(Request):
     properties: Annotated[Properties, BeforeValidator(_none_as_empty)] = {}
 
 
-class RegisterTableRequest(Request):
+class RegisterTableRequest(IcebergRequest):
     name: StrictStr
     metadata_location: StrictStr = Field(alias="metadata-location")
     overwrite: bool = False
 
 
-class TableIdentifier(Request):
+class TableIdentifier(IcebergRequest):
     namespace: Names
     name: StrictStr
 
 
-class RenameTableRequest(Request):
+class RenameTableRequest(IcebergRequest):
     source: TableIdentifier
     destination: TableIdentifier
 
 
-class CommitTableRequest(Request):
+class CommitTableRequest(IcebergRequest):
     identifier: TableIdentifier | None = None
     requirements: Annotated[tuple[TableRequirement, ...], FailFast(), BeforeValidator(_none_as_no_items)]
     updates: Annotated[tuple[TableUpdate, ...], FailFast(), BeforeValidator(_updates)]
 
 
-class CommitTransactionRequest(Request):
+class CommitTransactionRequest(IcebergRequest):
     table_changes: Annotated[tuple[CommitTableRequest, ...], FailFast()] = Field(alias="table-changes")
 
 
-class ReportMetricsRequest(Request):
+class ReportMetricsRequest(IcebergRequest):
     report_type: StrictStr = Field(alias="report-type")

@@ -1,88 +1,89 @@
-"""From a raw path to a handler. Names may hold an encoded slash, so the path is cut before it is decoded."""
+"""From a raw path to a handler of the Iceberg protocol."""
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import partial
 from math import inf
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from irc_bridge import wire
-from irc_bridge.bodies import LARGEST_JSON, BodyMemory, body_of
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import BridgeError, MethodNotAllowed, RouteNotFound
+from irc_bridge.http import calls
+from irc_bridge.http.bodies import LARGEST_JSON, BodyMemory, body_of
+from irc_bridge.http.routing import Match, PathTable, Shape
 from irc_bridge.iceberg_rest import replies
-from irc_bridge.iceberg_rest.calls import Call
-from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, Endpoint
-from irc_bridge.iceberg_rest.forwarded_paths import in_plain_words
-from irc_bridge.iceberg_rest.passing import Passing
-from irc_bridge.iceberg_rest.warm import WarmLoads
+from irc_bridge.iceberg_rest.calls import IcebergCall
+from irc_bridge.iceberg_rest.endpoints import ENDPOINTS, IcebergEndpoint
+from irc_bridge.iceberg_rest.forward.dispatch import Dispatch, in_plain_words
+from irc_bridge.iceberg_rest.load_cache import LoadCache
 
 FIRST_WORDS = {endpoint.path.split("/")[3 if "{prefix}" in endpoint.path else 2] for endpoint in ENDPOINTS}
-"""What follows /v1 when the prefix is left out."""
-
-Shape = tuple[str, ...]
+"""The words that follow /v1 when the prefix is left out."""
 
 
 class IcebergRest:
-    """Answers everything but what lies under /health. It stands before Starlette's router, whose patterns would
-    meet decoded names, in which there may be anything."""
+    """Two applications: `endpoint` answers the requests that `endpoint_of` knows, `other_path` all other
+    requests."""
 
-    def __init__(self, app: ASGIApp, warehouses: Warehouses, memory: BodyMemory, max_body_bytes: int) -> None:
-        self._app = app
+    def __init__(self, warehouses: Warehouses, loads: LoadCache, memory: BodyMemory, max_body_bytes: int) -> None:
         self._memory = memory
         self._warehouses = warehouses
         self._max_body_bytes = max_body_bytes
-        self._warm = WarmLoads()
-        self._passing = Passing(warehouses, FIRST_WORDS)
+        self._loads = loads
+        self._dispatch = Dispatch(warehouses, FIRST_WORDS)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["raw_path"].startswith(b"/health/"):
-            await self._app(scope, receive, send)
-            return
-        response = self._warm.reply(scope)
-        if response is None:
-            try:
-                response = await wire.answered(Request(scope, receive), self._answer, replies.failure)
-            finally:
-                self._memory.give_back(scope)
-        await response(scope, receive, send)
+    async def endpoint(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await calls.respond(scope, receive, send, self._answer, replies.failure, self._memory)
+
+    async def other_path(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the request to the server behind an `irc` warehouse, which may have endpoints of its own."""
+        await calls.respond(scope, receive, send, self._other_path, replies.failure, self._memory)
 
     async def _answer(self, request: Request) -> Response:
-        endpoint, params, error = _endpoint(request)
-        target = self._passing.target(request, endpoint, params.get("prefix"))
-        if target is None and error is not None:
-            raise error
-        call = await self._call(request, endpoint, params)
+        match: Match[IcebergEndpoint] = request.scope["match"]
+        endpoint = match.endpoint
+        request.scope["state"][calls.OPERATION] = endpoint.operation
+        target = self._dispatch.target(request, endpoint, match.prefix)
+        call = await self._call(request, endpoint, match.prefix, match.params)
         if target is not None:
-            return await self._passing.answer(target, endpoint, call)
-        assert endpoint is not None
-        return await wire.run(endpoint.handler, call, endpoint.changes)
+            return await self._dispatch.answer(target, endpoint, call)
+        return await calls.run(partial(endpoint.handler, call), call.http, endpoint.changes)
 
-    async def _call(self, request: Request, endpoint: Endpoint | None, params: Mapping[str, str]) -> Call:
-        return Call(
+    async def _other_path(self, request: Request) -> Response:
+        error = _not_an_endpoint(request)
+        target = self._dispatch.target(request, None, None)
+        if target is None:
+            raise error
+        return await self._dispatch.answer(target, None, await self._call(request, None, None, {}))
+
+    async def _call(
+        self, request: Request, endpoint: IcebergEndpoint | None, prefix: str | None, params: Mapping[str, str]
+    ) -> IcebergCall:
+        http = calls.Call(
             operation=endpoint.operation if endpoint else f"{request.method} {request.url.path}",
             method=request.method,
-            prefix=params.get("prefix"),
+            prefix=prefix,
             params=params,
-            query=wire.query_of(request.scope["query_string"]),
+            query=calls.query_of(request.scope["query_string"]),
             headers=request.headers,
             body=await self._body(request, endpoint),
             warehouses=self._warehouses,
-            asked=(request.scope["raw_path"], request.scope["query_string"]),
-            warm=self._warm,
+            state=request.scope["state"],
         )
+        return IcebergCall(http, (request.scope["raw_path"], request.scope["query_string"]), self._loads)
 
-    async def _body(self, request: Request, endpoint: Endpoint | None) -> bytes:
+    async def _body(self, request: Request, endpoint: IcebergEndpoint | None) -> bytes:
         if endpoint is not None and endpoint.reads_body:
             return await body_of(request, min(LARGEST_JSON, self._max_body_bytes), self._memory)
         takes_form = endpoint is not None and endpoint.takes_form
         return await body_of(request, self._max_body_bytes, self._memory, takes_form=takes_form, most_values=inf)
 
 
-def _cut(path: str) -> tuple[Shape, list[str]]:
-    """The path with a star for each name in it, and the names. Below a collection every second word is a name."""
+def _cut(path: str) -> Iterator[tuple[Shape, list[str]]]:
+    """Below a collection every second word is a name."""
     words = path.split("/")[1:]
     shape, values = words[:1], []
     rest = words[1:]
@@ -92,57 +93,30 @@ def _cut(path: str) -> tuple[Shape, list[str]]:
     if rest[:1] == ["namespaces"]:
         values += rest[1::2]
         rest[1::2] = ["*"] * len(rest[1::2])
-    return (*shape, *rest), values
+    yield (*shape, *rest), values
 
 
-def _routes() -> dict[Shape, dict[str, Endpoint]]:
-    routes: dict[Shape, dict[str, Endpoint]] = {}
-    for endpoint in ENDPOINTS:
-        shape = tuple("*" if word.startswith("{") else word for word in endpoint.path.split("/")[1:])
-        for each in {shape, tuple(shape[:1] + shape[2:]) if "{prefix}" in endpoint.path else shape}:
-            routes.setdefault(each, {})[endpoint.method] = endpoint
-    return routes
+PATHS = PathTable(((endpoint.path, endpoint) for endpoint in ENDPOINTS), _cut)
 
 
-ROUTES = _routes()
+def endpoint_of(scope: Scope) -> dict[str, Any] | None:
+    """The endpoint of a request, for the route of the endpoints."""
+    try:
+        return {"match": PATHS.find(scope["method"], scope["raw_path"])}
+    except (MethodNotAllowed, RouteNotFound):
+        return None
 
 
-_LONGEST_KNOWN_PATH = 512
-
-
-def find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
-    """The endpoint and the raw values of the placeholders in its path."""
-    return _known(method, raw_path) if len(raw_path) <= _LONGEST_KNOWN_PATH else _find(method, raw_path)
-
-
-def _find(method: str, raw_path: bytes) -> tuple[Endpoint, Mapping[str, str]]:
-    shape, values = _cut(raw_path.decode(errors="replace"))
-    methods = ROUTES.get(shape)
-    if methods is None:
-        raise RouteNotFound(f"No such route: {raw_path.decode(errors='replace')}")
-    endpoint = methods.get(method)
-    if endpoint is None:
-        raise MethodNotAllowed(method, sorted(methods))
-    return endpoint, dict(zip(_placeholders(endpoint.path, shape), values, strict=True))
-
-
-_known = lru_cache(1024)(_find)
-
-
-def _endpoint(request: Request) -> tuple[Endpoint | None, Mapping[str, str], BridgeError | None]:
-    """A server behind this one may know routes that this one does not. RouteNotFound for a known route whose words
-    are written so that the other server alone would know it."""
+def _not_an_endpoint(request: Request) -> BridgeError:
+    """Why the request has no endpoint here; a server behind this one may have one. Raises RouteNotFound for an
+    endpoint whose path is written so that only the other server would understand it."""
     path: bytes = request.scope["raw_path"]
     try:
-        return *find(request.method, path), None
+        PATHS.find(request.method, path)
     except MethodNotAllowed as error:
-        return None, {}, error
+        return error
     except RouteNotFound as error:
-        if _cut(in_plain_words(path))[0] in ROUTES:
+        if PATHS.has(in_plain_words(path)):
             raise
-        return None, {}, error
-
-
-def _placeholders(path: str, shape: Shape) -> list[str]:
-    found = [word[1:-1] for word in path.split("/") if word.startswith("{")]
-    return found[len(found) - shape.count("*") :]
+        return error
+    raise AssertionError(f"{path!r} is the path of an endpoint")

@@ -1,13 +1,13 @@
 """What it means that a request which was passed on has no answer, as errors of this project."""
 
-from irc_bridge.catalog.passing import Passed
+from irc_bridge.catalog.forward import ForwardRequest
 from irc_bridge.errors import BadGateway, BridgeError, CommitStateUnknown, GatewayTimeout, ServiceUnavailable
 from irc_bridge.irc_client.exchange import Lost
 
 CHANGES_NOTHING = frozenset(("GET", "HEAD"))
 
 
-def lost(asked: Passed, uri: str, error: Lost) -> BridgeError:
+def lost(asked: ForwardRequest, uri: str, error: Lost) -> BridgeError:
     what = f"Could not pass on {asked.method} {asked.path.decode(errors='replace')}"
     if not error.sent:
         return ServiceUnavailable(f"{what}: {uri} cannot be reached: {error.why}. Nothing was changed")

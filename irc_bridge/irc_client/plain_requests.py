@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
-from irc_bridge.catalog.passing import Passed
+from irc_bridge.catalog.forward import ForwardRequest
 from irc_bridge.errors import InvalidInput, MethodNotAllowed
 
 METHODS = ("DELETE", "GET", "HEAD", "POST", "PUT")
@@ -14,7 +14,7 @@ _PLAIN = re.compile(rb"/v1(/[^/\\#]+)+")
 _DOT_SEGMENT = re.compile(rb"(?:^|[/\\])\.\.?(?:$|[;/\\])")
 
 
-def require_plain(asked: Passed) -> None:
+def require_plain(asked: ForwardRequest) -> None:
     """MethodNotAllowed or InvalidInput for what no client of a catalog sends."""
     if asked.method not in METHODS:
         raise MethodNotAllowed(asked.method, list(METHODS))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from irc_bridge.catalog.passing import Answered, Headers, Passed
+from irc_bridge.catalog.forward import ForwardRequest, ForwardResponse, Headers
 from irc_bridge.errors import InvalidInput
 from irc_bridge.irc_client.auth import Auth
 from irc_bridge.irc_client.connections import Connections
@@ -89,7 +89,7 @@ class Relay:
         self._configs: dict[str | None, Config] = {}
         self._loops: dict[asyncio.AbstractEventLoop, _OfLoop] = {}
 
-    async def send(self, asked: Passed, whole: bool = False) -> Answered:
+    async def send(self, asked: ForwardRequest, whole: bool = False) -> ForwardResponse:
         require_plain(asked)
         authorization = await self._authorization()
         answered = await self._sent(asked, authorization)
@@ -136,7 +136,9 @@ class Relay:
             return None if auth is None else auth.header()
         return await self._here().calls.run("header", auth.header)
 
-    async def _renewed(self, auth: Auth, asked: Passed, refused: str | None, answered: Answered) -> Answered:
+    async def _renewed(
+        self, auth: Auth, asked: ForwardRequest, refused: str | None, answered: ForwardResponse
+    ) -> ForwardResponse:
         """Sent again once with another token: who is not known changes nothing."""
         if not await self._here().calls.run(("renewed", refused), lambda: auth.renewed(refused)):
             return answered
@@ -144,7 +146,7 @@ class Relay:
             await answered.rest.aclose()
         return await self._sent(asked, await self._authorization())
 
-    async def _sent(self, asked: Passed, authorization: str | None) -> Answered:
+    async def _sent(self, asked: ForwardRequest, authorization: str | None) -> ForwardResponse:
         pauses = iter(_PAUSES_S if asked.method in CHANGES_NOTHING else ())
         while True:
             try:
@@ -155,15 +157,15 @@ class Relay:
                     raise lost(asked, self._uri, error) from error
             await asyncio.sleep(pause)
 
-    async def _exchanged(self, asked: Passed, authorization: str | None) -> Answered:
+    async def _exchanged(self, asked: ForwardRequest, authorization: str | None) -> ForwardResponse:
         head = self._head(asked, authorization)
         exchange = await self._here().connections.ask(asked.method, head, asked.body)
         # up to here it is whole before any of it is given out, so that one which breaks off is an honest error
         content = await exchange.read(MOST_AT_ONCE)
         rest = None if exchange.over else _Rest(exchange, asked, self._uri)
-        return Answered(exchange.status, _end_to_end(exchange.headers, self._not_returned), content, rest)
+        return ForwardResponse(exchange.status, _end_to_end(exchange.headers, self._not_returned), content, rest)
 
-    def _head(self, asked: Passed, authorization: str | None) -> bytes:
+    def _head(self, asked: ForwardRequest, authorization: str | None) -> bytes:
         ours = self._headers
         if authorization is not None:
             ours = {**ours, _AUTHORIZATION: authorization.encode()}
@@ -188,7 +190,7 @@ class Relay:
 class _Rest(AsyncGenerator[bytes, None]):
     """No generator function: one that was never started does nothing when it is closed."""
 
-    def __init__(self, exchange: Exchange, asked: Passed, uri: str) -> None:
+    def __init__(self, exchange: Exchange, asked: ForwardRequest, uri: str) -> None:
         self._exchange = exchange
         self._asked = asked
         self._uri = uri

@@ -1,13 +1,14 @@
 """Rows in the body of a request, as an Arrow IPC stream.
 
-A stream says in its message headers how large everything is that is read from it. A few bytes can claim any size:
-compressed buffers, columns of null, a view that shows one text a million times. So the headers are added up first,
-and nothing is read that is larger than the server takes.
+The message headers of a stream tell the size of all data in it. A few bytes can claim any size: compressed
+buffers, columns of null, a view that shows one text a million times. So the sizes in the headers are added up
+first, and a stream that is too large is not read.
 """
 
+import dataclasses
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -15,19 +16,20 @@ from irc_bridge.errors import BodyTooLarge, InvalidInput
 
 SCHEMA_BYTES = 8 * 1024 * 1024
 _ARRAY_BYTES = 512
-"""About as much memory as an array takes without its values."""
+"""The memory of an array without its values, about."""
 _FREE_ARRAYS = 2048
-"""So many are not counted, which a small table may have whatever the limit is."""
+"""The first arrays are not counted: a small table may have them, whatever the limit is."""
 _DICTIONARY, _RECORD_BATCH = 2, 3
 _COMPRESSED_V4 = b"ARROW:experimental_compression"
 _UNCOMPRESSED = -1
 _VIEW_BYTES = 16
 _READING = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
-"""Lance takes no buffer that does not begin at a multiple of the size of its values."""
+"""Lance accepts only buffers that begin at a multiple of the size of their values."""
 
 
 def rows_of(body: bytes, limit: int) -> pa.Table:
-    """InvalidInput, BodyTooLarge when the rows take more than `limit` bytes in memory."""
+    """The rows of a stream. InvalidInput for a body that is none, BodyTooLarge for rows that take more than
+    `limit` bytes in memory."""
     if not body:
         raise InvalidInput("The request body must be an Arrow IPC stream; one without rows makes an empty table")
     try:
@@ -37,7 +39,7 @@ def rows_of(body: bytes, limit: int) -> pa.Table:
         rows.validate(full=True)
         _decode_texts(rows.schema)
         for column in rows.columns:
-            if any(_is_view(each.type) for each in _fields([pa.field("", column.type)])):
+            if any(_is_view(field.type) for field in _fields([pa.field("", column.type)])):
                 _require_views(column, limit)
     except (pa.ArrowException, OSError, ValueError, struct.error) as error:
         raise InvalidInput(f"The request body is no Arrow IPC stream: {error}") from None
@@ -46,16 +48,16 @@ def rows_of(body: bytes, limit: int) -> pa.Table:
 
 @dataclass
 class _Sizes:
-    """What the messages of a stream take in memory."""
+    """The memory that the messages of a stream take."""
 
     limit: int
     buffers: int = 0
     values: int = 0
     arrays: int = 0
-    dictionaries: dict[int, int] = field(default_factory=dict)
+    dictionaries: dict[int, int] = dataclasses.field(default_factory=dict)
 
     def add(self, batch: "_Table", body: pa.Buffer) -> int:
-        """Gives the bytes of the buffers of a batch."""
+        """Adds a batch. Returns the bytes of its buffers."""
         lengths = [length for length, _ in batch.pairs(1)]
         if min(lengths, default=0) < 0 or batch.number(0, "q") < 0:
             raise ValueError("a length is negative")
@@ -90,14 +92,14 @@ def _require_sizes(body: bytes, limit: int) -> None:
         elif kind == _DICTIONARY and content is not None and (batch := content.table(1)) is not None:
             size, number = sizes.add(batch, message.body), content.number(0, "q")
             if content.number(2, "?"):
-                # what is there already is copied when more is added
+                # a dictionary is copied when entries are added
                 size += sizes.dictionaries.get(number, 0)
                 sizes.add_buffers(sizes.dictionaries.get(number, 0))
             sizes.dictionaries[number] = size
 
 
 def _buffer_sizes(batch: "_Table", body: pa.Buffer) -> Iterator[int]:
-    """The size of each buffer once it is read. A compressed one begins with it."""
+    """The size of each buffer in memory. A compressed buffer begins with this size."""
     compressed = batch.table(3) is not None
     for offset, length in batch.pairs(2):
         if offset < 0 or length < 0 or offset + length > body.size:
@@ -113,21 +115,21 @@ def _buffer_sizes(batch: "_Table", body: pa.Buffer) -> Iterator[int]:
 
 
 def _decode_texts(schema: pa.Schema) -> None:
-    """UnicodeDecodeError for names that are no UTF-8: Lance's native code complains about them in the log."""
+    """UnicodeDecodeError for names that are no UTF-8: Lance's native code would write about them to the log."""
     metadata = [schema.metadata or {}]
-    for each in _fields(schema):
-        metadata.append(each.metadata or {})
-        str(each.name), str(getattr(each.type, "tz", ""))
+    for field in _fields(schema):
+        metadata.append(field.metadata or {})
+        str(field.name), str(getattr(field.type, "tz", ""))
     for entries in metadata:
         for key, value in entries.items():
             key.decode(), value.decode()
 
 
 def _fields(fields: Iterable[pa.Field]) -> Iterator[pa.Field]:
-    """The fields with all that are inside of them."""
-    for each in fields:
-        yield each
-        yield from _fields(_children(each.type))
+    """The fields, and all fields inside of them."""
+    for field in fields:
+        yield field
+        yield from _fields(_children(field.type))
 
 
 def _children(kind: pa.DataType) -> list[pa.Field]:
@@ -143,21 +145,21 @@ def _is_view(kind: pa.DataType) -> bool:
 
 
 def _require_views(column: pa.ChunkedArray, limit: int) -> None:
-    """BodyTooLarge when the texts that views show have more bytes than the limit: Lance copies each of them."""
+    """BodyTooLarge if the texts that views show have more bytes than the limit: Lance copies each text."""
     shown = sum(size for chunk in column.chunks for size in _shown(chunk))
     if shown > limit:
         raise BodyTooLarge(f"The views in the request body show {shown} bytes; this server takes {limit}")
 
 
 def _shown(array: pa.Array) -> Iterator[int]:
-    """The lengths of the texts that the views in an array show, or in arrays inside of it."""
+    """The lengths of the texts that the views show, in an array and in arrays inside of it."""
     import numpy as np
 
     if _is_view(array.type):
         lengths = np.frombuffer(array.buffers()[1] or b"", np.int32)[:: _VIEW_BYTES // 4]
         yield int(lengths.sum(dtype=np.int64))
-    for each in _inside(array):
-        yield from _shown(each)
+    for inner in _inside(array):
+        yield from _shown(inner)
 
 
 def _inside(array: pa.Array) -> list[pa.Array]:
@@ -195,7 +197,7 @@ class _Table:
         return _Table(self._data, at + struct.unpack_from("<I", self._data, at)[0]) if at else None
 
     def pairs(self, field: int) -> Iterator[tuple[int, int]]:
-        """A vector of structs that hold two 64-bit numbers."""
+        """The field as a vector of pairs of 64-bit numbers."""
         at = self._at(field)
         if at:
             at += struct.unpack_from("<I", self._data, at)[0]
@@ -203,7 +205,7 @@ class _Table:
             yield from struct.iter_unpack("<qq", self._data[at + 4 : at + 4 + 16 * count])
 
     def _at(self, field: int) -> int:
-        """0 for a field that is not there."""
+        """The position of a field, 0 for a field that is missing."""
         entry = 4 + 2 * field
         if entry >= self._size:
             return 0

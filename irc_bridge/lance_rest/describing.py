@@ -1,27 +1,28 @@
-"""DescribeTable. What was said before is said again as long as the catalog knows of no change; a table is opened
-only for what is new."""
+"""DescribeTable. An answer is sent again as long as the catalog knows of no change; a table is opened only after a
+change."""
 
-import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
 from irc_bridge import names
-from irc_bridge.catalog.cache import Answer
 from irc_bridge.catalog.models import History, Levels, TableInfo, TableVersion, Unchanged
-from irc_bridge.catalog.ports import CanKeepVersions
+from irc_bridge.catalog.ports import CanKeepVersions, CanVendCredentials
 from irc_bridge.catalog.properties import RESERVED_PREFIX
 from irc_bridge.errors import InvalidInput, TableNotFound
+from irc_bridge.http.cache import CachedAnswer
+from irc_bridge.http.replies import NO_STORE, SlottedReply, encoded
 from irc_bridge.lance_rest import replies
-from irc_bridge.lance_rest.calls import Call
-from irc_bridge.lance_rest.credentials import vended
+from irc_bridge.lance_rest.calls import LanceCall
 from irc_bridge.lance_rest.requests import DescribeTableRequest, TableExistsRequest
 from irc_bridge.lance_rest.schemas import json_schema
 from irc_bridge.lance_rest.tags import version_of_tag
-from irc_bridge.wire import JSON
 
 
-class Wanted(NamedTuple):
+class Description(NamedTuple):
+    """Which table a client asks for, and which fields of the answer."""
+
     warehouse: str
     table: Levels
     uri: bool
@@ -29,9 +30,9 @@ class Wanted(NamedTuple):
     declared: bool
 
 
-def describe_table(call: Call) -> Response:
+def describe_table(call: LanceCall) -> Response:
     request = call.read(DescribeTableRequest)
-    wanted = Wanted(
+    description = Description(
         call.warehouse.name,
         call.table,
         _either(call.flag("with_table_uri"), request.with_table_uri),
@@ -39,13 +40,14 @@ def describe_table(call: Call) -> Response:
         _either(call.flag("check_declared"), request.check_declared),
     )
     if request.version is None and request.tag is None:
-        body = _latest(call, wanted)
+        reply = _latest(call, description)
     else:
-        body = replies.encoded(_content(_then(call, request), wanted))
-    return _with_options(call, body, request.vend_credentials)
+        reply = _reply(_earlier(call, request), description)
+    options = vended(call, call.table, request.vend_credentials)
+    return reply if options is None else reply.filled({"storage_options": options}, NO_STORE)
 
 
-def table_exists(call: Call) -> Response:
+def table_exists(call: LanceCall) -> Response:
     request = call.read(TableExistsRequest)
     if not call.catalog.table_exists(call.table):
         raise TableNotFound(f"Table does not exist: {names.dotted(call.table)}")
@@ -58,8 +60,16 @@ def properties_of(info: TableInfo) -> dict[str, str]:
     return {key: value for key, value in info.properties.items() if not key.startswith(RESERVED_PREFIX)}
 
 
+def vended(call: LanceCall, table: Levels, vend_credentials: bool | None) -> Mapping[str, str] | None:
+    """The storage options of the table, as Lance names them. None if the warehouse vends no credentials or the
+    client declines them."""
+    if vend_credentials is False or not call.warehouse.vend_credentials:
+        return None
+    return dict(call.able(CanVendCredentials).storage_options(table))
+
+
 def is_managed(info: TableInfo) -> bool:
-    """Whether writers must commit through this server, seed 004."""
+    """Whether writers must commit through this server (seed 004)."""
     return info.managed_by == "impl"
 
 
@@ -67,22 +77,22 @@ def _either(in_query: bool | None, in_body: bool | None) -> bool:
     return bool(in_body) if in_query is None else in_query
 
 
-def _latest(call: Call, wanted: Wanted) -> bytes:
-    catalog, known = call.catalog, call.answers.get(wanted)
-    if known is not None and catalog.probes_inline and catalog.is_current(known.token):
-        return known.body
-    info = catalog.load_table(wanted.table, History.HEADS, known.token if known else None)
+def _latest(call: LanceCall, description: Description) -> SlottedReply:
+    catalog, cached = call.catalog, call.answers.get(description)
+    if cached is not None and catalog.probes_inline and catalog.is_current(cached.token):
+        return cached.reply
+    info = catalog.load_table(description.table, History.HEADS, cached.token if cached else None)
     if isinstance(info, Unchanged):
-        assert known is not None
-        body = known.body
+        assert cached is not None
+        reply = cached.reply
     else:
-        body = replies.encoded(_content(info, wanted))
-    call.answers.put(wanted, Answer(info.token, body, etag="", reply=None))
-    return body
+        reply = _reply(info, description)
+    call.answers.put(description, CachedAnswer(info.token, reply))
+    return reply
 
 
-def _then(call: Call, request: DescribeTableRequest) -> TableInfo:
-    """The table as it was at a version or tag."""
+def _earlier(call: LanceCall, request: DescribeTableRequest) -> TableInfo:
+    """The table at the version, or at the tag, of the request."""
     version = request.version
     if request.tag is not None:
         if version is not None:
@@ -94,18 +104,23 @@ def _then(call: Call, request: DescribeTableRequest) -> TableInfo:
     return call.able(CanKeepVersions).load_version(call.table, version)
 
 
-def _content(info: TableInfo, wanted: Wanted) -> dict[str, Any]:
+def _reply(info: TableInfo, description: Description) -> SlottedReply:
+    content = replies.fields(_content(info, description))
+    return SlottedReply({key: encoded(value) for key, value in content.items()}, slot={})
+
+
+def _content(info: TableInfo, description: Description) -> dict[str, Any]:
     content: dict[str, Any] = {
         "location": info.location,
         "properties": properties_of(info),
         "managed_versioning": is_managed(info),
     }
-    if wanted.uri:
+    if description.uri:
         content["table_uri"] = info.location
-    if wanted.declared or wanted.detailed:
+    if description.declared or description.detailed:
         content["is_only_declared"] = info.latest is None
-    if wanted.detailed:
-        content |= {"table": wanted.table[-1], "namespace": list(wanted.table[:-1])}
+    if description.detailed:
+        content |= {"table": description.table[-1], "namespace": list(description.table[:-1])}
         content |= _details(info.latest, info) if info.latest else {}
     return content
 
@@ -121,11 +136,3 @@ def _details(latest: TableVersion, info: TableInfo) -> dict[str, Any]:
         },
         "metadata": dict(latest.summary),
     }
-
-
-def _with_options(call: Call, body: bytes, vend_credentials: bool | None) -> Response:
-    options = vended(call, call.table, vend_credentials)
-    if options is None:
-        return Response(body, media_type=JSON)
-    said = body.removesuffix(b"}") + b',"storage_options":' + json.dumps(options).encode() + b"}"
-    return Response(said, headers=replies.SECRET, media_type=JSON)

@@ -1,12 +1,13 @@
-"""The one table of endpoints: the router and the conformance test are made from it."""
+"""The one table of endpoints. The router and the conformance test are derived from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from irc_bridge.lance_rest import data, describing, namespaces, tables, tags, unsupported, versions
-from irc_bridge.lance_rest.calls import Call
+from irc_bridge.errors import Unsupported
+from irc_bridge.lance_rest import data, describing, namespaces, tables, tags, versions
+from irc_bridge.lance_rest.calls import LanceCall
 
 NAMESPACE = "/v1/namespace/{id}"
 TABLES = "/v1/table"
@@ -18,44 +19,56 @@ INDEX = TABLE + "/index"
 VIEW = "/v1/materialized_view/{id}"
 TRANSACTION = "/v1/transaction/{id}"
 
-Handler = Callable[[Call], Response]
+Handler = Callable[[LanceCall], Response]
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class LanceEndpoint:
     operation: str
     method: str
     path: str
     handler: Handler
     changes: bool = False
     takes_data: bool = False
-    """Whether its body is a stream of rows."""
+    """Whether the body is a stream of rows."""
     threads: int = 0
-    """How many calls of it run at the same time, in threads of their own, when they are `slow`. More of them wait,
-    and no other request does."""
-    slow: Callable[[Call], bool] = lambda _: True
-    at_once: Callable[[Call], bool] = lambda _: False
-    """Whether a call of it takes less time than handing it to a thread."""
+    """How many `slow` calls of this operation run at the same time, in threads of their own. Further calls wait;
+    other operations do not."""
+    slow: Callable[[LanceCall], bool] = lambda _: True
+    at_once: Callable[[LanceCall], bool] = lambda _: False
+    """Whether a call takes less time than the way to a thread and back."""
 
 
-def _list(operation: str, path: str, handler: Handler) -> Endpoint:
-    return Endpoint(operation, "GET", path, handler)
+def _list(operation: str, path: str, handler: Handler) -> LanceEndpoint:
+    return LanceEndpoint(operation, "GET", path, handler)
 
 
-def _read(operation: str, path: str, handler: Handler) -> Endpoint:
-    return Endpoint(operation, "POST", path, handler)
+def _read(operation: str, path: str, handler: Handler) -> LanceEndpoint:
+    return LanceEndpoint(operation, "POST", path, handler)
 
 
-def _change(operation: str, path: str, handler: Handler) -> Endpoint:
-    return Endpoint(operation, "POST", path, handler, changes=True)
+def _change(operation: str, path: str, handler: Handler) -> LanceEndpoint:
+    return LanceEndpoint(operation, "POST", path, handler, changes=True)
 
 
-def _rows(operation: str, path: str) -> Endpoint:
-    return Endpoint(operation, "POST", path, unsupported.in_the_client)
+def _rows(operation: str, path: str) -> LanceEndpoint:
+    """An operation on rows, which Lance does in the client's own process."""
+    return LanceEndpoint(operation, "POST", path, _refuse_rows)
 
 
-def _absent(operation: str, path: str) -> Endpoint:
-    return Endpoint(operation, "POST", path, unsupported.not_kept)
+def _absent(operation: str, path: str) -> LanceEndpoint:
+    return LanceEndpoint(operation, "POST", path, _refuse)
+
+
+def _refuse_rows(call: LanceCall) -> Response:
+    raise Unsupported(
+        f"{call.http.operation} is not done by this server: open the table with pylance and do it there, by "
+        f"lance.dataset(namespace_client=..., table_id=...) or at the location that DescribeTable tells"
+    )
+
+
+def _refuse(call: LanceCall) -> Response:
+    raise Unsupported(f"{call.http.operation} is not supported: this server keeps no such things")
 
 
 ENDPOINTS = (
@@ -67,7 +80,7 @@ ENDPOINTS = (
     _list("ListTables", NAMESPACE + "/table/list", tables.list_tables),
     _list("ListAllTables", TABLES, tables.list_all_tables),
     _change("DeclareTable", TABLE + "/declare", tables.declare_table),
-    Endpoint(
+    LanceEndpoint(
         "CreateTable", "POST", TABLE + "/create", data.create_table, changes=True, takes_data=True, threads=4
     ),
     _change("RegisterTable", TABLE + "/register", tables.register_table),
@@ -76,13 +89,13 @@ ENDPOINTS = (
     _change("DropTable", TABLE + "/drop", tables.drop_table),
     _change("DeregisterTable", TABLE + "/deregister", tables.deregister_table),
     _change("RenameTable", TABLE + "/rename", tables.rename_table),
-    Endpoint(
+    LanceEndpoint(
         "CountTableRows", "POST", TABLE + "/count_rows", data.count_table_rows, threads=4, slow=data.has_predicate
     ),
     _read("GetTableStats", TABLE + "/stats", data.get_table_stats),
     _change("UpdateTableSchemaMetadata", TABLE + "/schema_metadata/update", data.update_table_schema_metadata),
     _read("ListTableVersions", VERSIONS + "/list", versions.list_table_versions),
-    Endpoint(
+    LanceEndpoint(
         "CreateTableVersion",
         "POST",
         VERSIONS + "/create",

@@ -1,3 +1,5 @@
+"""Namespaces, and the tables below a namespace."""
+
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -8,17 +10,15 @@ from irc_bridge.catalog.models import Levels, PageRequest
 from irc_bridge.catalog.ports import CanChangeNamespaces, CanDropTables, Catalog
 from irc_bridge.errors import InvalidInput, NamespaceAlreadyExists, NamespaceNotFound, TableNotFound
 from irc_bridge.lance_rest import replies
-from irc_bridge.lance_rest.calls import Call
-from irc_bridge.lance_rest.requests import CreateNamespaceRequest, DropNamespaceRequest, Request
+from irc_bridge.lance_rest.calls import LanceCall
+from irc_bridge.lance_rest.requests import CreateNamespaceRequest, DropNamespaceRequest, LanceRequest
 
 
-def list_namespaces(call: Call) -> Response:
-    page = call.page
-    found = call.catalog.list_namespaces(call.id, page)
-    return replies.page("namespaces", found)
+def list_namespaces(call: LanceCall) -> Response:
+    return replies.page("namespaces", call.catalog.list_namespaces(call.id, call.page))
 
 
-def create_namespace(call: Call) -> Response:
+def create_namespace(call: LanceCall) -> Response:
     request = call.read(CreateNamespaceRequest)
     mode = request.mode or "create"
     if mode not in ("create", "existok", "overwrite"):
@@ -36,19 +36,19 @@ def create_namespace(call: Call) -> Response:
     return _described(call)
 
 
-def describe_namespace(call: Call) -> Response:
-    call.read(Request)
+def describe_namespace(call: LanceCall) -> Response:
+    call.read(LanceRequest)
     return _described(call)
 
 
-def namespace_exists(call: Call) -> Response:
-    call.read(Request)
+def namespace_exists(call: LanceCall) -> Response:
+    call.read(LanceRequest)
     if not call.catalog.namespace_exists(call.id):
         raise NamespaceNotFound(f"Namespace does not exist: {names.dotted(call.id)}")
     return replies.empty()
 
 
-def drop_namespace(call: Call) -> Response:
+def drop_namespace(call: LanceCall) -> Response:
     request = call.read(DropNamespaceRequest)
     mode, behavior = request.mode or "fail", request.behavior or "restrict"
     if mode not in ("fail", "skip"):
@@ -69,7 +69,8 @@ def drop_namespace(call: Call) -> Response:
 
 
 def all_tables(catalog: Catalog, namespace: Levels, after: Levels = ()) -> Iterator[Levels]:
-    """Those in the namespace and below it, in an order in which `after` has its place."""
+    """The tables in the namespace and in all namespaces below it, always in the same order; with `after` those
+    that follow it in this order."""
     above = PageRequest(after[0]) if after else PageRequest()
     with suppress(NamespaceNotFound):
         if len(after) > 1:
@@ -81,8 +82,8 @@ def all_tables(catalog: Catalog, namespace: Levels, after: Levels = ()) -> Itera
             yield from all_tables(catalog, (*namespace, child))
 
 
-def _empty(call: Call, catalog: CanChangeNamespaces) -> None:
-    """Tables first, then the namespaces that lie deepest."""
+def _empty(call: LanceCall, catalog: CanChangeNamespaces) -> None:
+    """Drops all tables below the namespace, then all namespaces, the deepest first."""
     for table in list(all_tables(call.catalog, call.id)):
         with suppress(TableNotFound):
             call.able(CanDropTables).drop_table(table)
@@ -97,7 +98,7 @@ def _below(catalog: Catalog, namespace: Levels) -> Iterator[Levels]:
         yield from _below(catalog, (*namespace, child))
 
 
-def _require_visible(call: Call) -> None:
+def _require_visible(call: LanceCall) -> None:
     root = call.warehouse.root_namespace
     if root is not None and call.id[:1] == (root,):
         raise InvalidInput(
@@ -105,5 +106,5 @@ def _require_visible(call: Call) -> None:
         )
 
 
-def _described(call: Call) -> Response:
+def _described(call: LanceCall) -> Response:
     return replies.ok({"properties": dict(call.catalog.load_namespace(call.id))})

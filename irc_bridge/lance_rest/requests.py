@@ -1,5 +1,5 @@
-"""Request bodies. Fields that nobody here reads, such as context and identity, are let pass. Reading a list
-stops at its first error: pydantic keeps all of them, and a megabyte of wrong values would make a gigabyte."""
+"""Models of request bodies. Fields without a use here, such as context and identity, are ignored. Validation of a
+list stops at its first error: pydantic keeps all errors, and a megabyte of wrong values would make a gigabyte."""
 
 from typing import Annotated
 
@@ -32,43 +32,43 @@ Properties = dict[StrictStr, StrictStr]
 
 
 def one_spelling(value: str) -> str:
-    """ExistOk, exist_ok and EXIST_OK are the same."""
+    """The mode in one spelling: ExistOk, exist_ok and EXIST_OK are the same."""
     return value.replace("_", "").lower()
 
 
 Mode = Annotated[StrictStr, AfterValidator(one_spelling)]
 
 
-class Request(BaseModel):
+class LanceRequest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: Levels | None = None
     branch: StrictStr | None = None
 
 
-class CreateNamespaceRequest(Request):
+class CreateNamespaceRequest(LanceRequest):
     mode: Mode | None = None
     properties: Properties | None = None
 
 
-class DropNamespaceRequest(Request):
+class DropNamespaceRequest(LanceRequest):
     mode: Mode | None = None
     behavior: Mode | None = None
 
 
-class DeclareTableRequest(Request):
+class DeclareTableRequest(LanceRequest):
     location: StrictStr | None = None
     vend_credentials: StrictBool | None = None
     properties: Properties | None = None
 
 
-class RegisterTableRequest(Request):
+class RegisterTableRequest(LanceRequest):
     location: StrictStr
     mode: Mode | None = None
     properties: Properties | None = None
 
 
-class DescribeTableRequest(Request):
+class DescribeTableRequest(LanceRequest):
     version: Number | None = None
     tag: StrictStr | None = None
     with_table_uri: StrictBool | None = None
@@ -77,16 +77,16 @@ class DescribeTableRequest(Request):
     vend_credentials: StrictBool | None = None
 
 
-class TableExistsRequest(Request):
+class TableExistsRequest(LanceRequest):
     version: Number | None = None
 
 
-class RenameTableRequest(Request):
+class RenameTableRequest(LanceRequest):
     new_table_name: StrictStr
     new_namespace_id: Levels | None = None
 
 
-class CreateTableVersionRequest(Request):
+class CreateTableVersionRequest(LanceRequest):
     version: Number
     manifest_path: StrictStr
     e_tag: StrictStr | None = None
@@ -103,7 +103,7 @@ class BatchCreateTableVersionsRequest(BaseModel):
     entries: Annotated[tuple[CreateTableVersionEntry, ...], FailFast()]
 
 
-class DescribeTableVersionRequest(Request):
+class DescribeTableVersionRequest(LanceRequest):
     version: Number | None = None
 
 
@@ -114,12 +114,12 @@ class Range(BaseModel):
     end_version: StrictInt
 
 
-class BatchDeleteTableVersionsRequest(Request):
+class BatchDeleteTableVersionsRequest(LanceRequest):
     ranges: Annotated[tuple[Range, ...], FailFast()]
     ignore_missing: StrictBool = True
 
 
-class TagRequest(Request):
+class TagRequest(LanceRequest):
     tag: StrictStr = Field(min_length=1)
 
 
@@ -127,6 +127,6 @@ class TagVersionRequest(TagRequest):
     version: Number
 
 
-class CountTableRowsRequest(Request):
+class CountTableRowsRequest(LanceRequest):
     version: Number | None = None
     predicate: StrictStr | None = None

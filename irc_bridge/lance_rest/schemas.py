@@ -14,11 +14,11 @@ NAMES = {
     "string": "utf8",
     "large_string": "large_utf8",
 }
-"""Where the protocol's name of a type is not pyarrow's."""
+"""The types that have another name in the protocol than in pyarrow."""
 
 
 def json_schema(schema: Schema, metadata: Mapping[str, str]) -> dict[str, Any]:
-    fields = [_field(each.name, each.type, each.nullable, each.metadata) for each in schema]
+    fields = [_field(field.name, field.type, field.nullable, field.metadata) for field in schema]
     return {"fields": fields, **({"metadata": dict(metadata)} if metadata else {})}
 
 
@@ -36,7 +36,7 @@ def _type(kind: pa.DataType) -> dict[str, Any]:
         entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
         return {"type": "map", "fields": _fields([entries])}
     if pa.types.is_decimal(kind):
-        # as Lance's own namespaces write the two numbers into one
+        # precision and scale in one number, as Lance's own namespaces write them
         return {"type": f"decimal{kind.bit_width}", "length": kind.precision * 1000 + kind.scale}
     if pa.types.is_fixed_size_binary(kind):
         return {"type": "fixed_size_binary", "length": kind.byte_width}
@@ -51,7 +51,7 @@ def _type(kind: pa.DataType) -> dict[str, Any]:
 
 
 def _fields(fields: Iterable[pa.Field]) -> list[dict[str, Any]]:
-    return [_field(each.name, each.type, each.nullable, _texts(each.metadata)) for each in fields]
+    return [_field(field.name, field.type, field.nullable, _texts(field.metadata)) for field in fields]
 
 
 def _texts(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:

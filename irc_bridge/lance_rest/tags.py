@@ -1,3 +1,5 @@
+"""Tags of a table."""
+
 from starlette.responses import Response
 
 from irc_bridge import names
@@ -5,27 +7,27 @@ from irc_bridge.catalog.models import Commit, History, Levels, TableInfo
 from irc_bridge.catalog.ports import CanCommit, CanKeepVersions
 from irc_bridge.errors import TagAlreadyExists, TagNotFound
 from irc_bridge.lance_rest import replies
-from irc_bridge.lance_rest.calls import Call
-from irc_bridge.lance_rest.requests import Request, TagRequest, TagVersionRequest
+from irc_bridge.lance_rest.calls import LanceCall
+from irc_bridge.lance_rest.requests import LanceRequest, TagRequest, TagVersionRequest
 
 
-def list_table_tags(call: Call) -> Response:
-    call.read(Request)
+def list_table_tags(call: LanceCall) -> Response:
+    call.read(LanceRequest)
     info, after, limit = _table(call), call.after, call.limit
-    wanted = sorted(name for name in info.tags if after is None or name > after)
-    shown = wanted[:limit]
+    rest = sorted(name for name in info.tags if after is None or name > after)
+    shown = rest[:limit]
     sizes = _sizes(call, {info.tags[name] for name in shown})
     tags = {name: {"version": info.tags[name], "manifestSize": sizes[info.tags[name]]} for name in shown}
-    more = shown and len(wanted) > len(shown)
+    more = shown and len(rest) > len(shown)
     return replies.ok({"tags": tags, "page_token": names.page_token(shown[-1]) if more else None})
 
 
-def get_table_tag_version(call: Call) -> Response:
+def get_table_tag_version(call: LanceCall) -> Response:
     request = call.read(TagRequest)
     return replies.ok({"version": version_of_tag(call.table, _table(call), request.tag)})
 
 
-def create_table_tag(call: Call) -> Response:
+def create_table_tag(call: LanceCall) -> Response:
     request = call.read(TagVersionRequest)
     _require_version(call, request.version)
 
@@ -38,7 +40,7 @@ def create_table_tag(call: Call) -> Response:
     return replies.ok({})
 
 
-def update_table_tag(call: Call) -> Response:
+def update_table_tag(call: LanceCall) -> Response:
     request = call.read(TagVersionRequest)
     _require_version(call, request.version)
 
@@ -50,7 +52,7 @@ def update_table_tag(call: Call) -> Response:
     return replies.ok({})
 
 
-def delete_table_tag(call: Call) -> Response:
+def delete_table_tag(call: LanceCall) -> Response:
     request = call.read(TagRequest)
 
     def decide(info: TableInfo) -> Commit:
@@ -67,18 +69,18 @@ def version_of_tag(table: Levels, info: TableInfo, tag: str) -> int:
     return info.tags[tag]
 
 
-def _table(call: Call) -> TableInfo:
+def _table(call: LanceCall) -> TableInfo:
     info = call.catalog.load_table(call.table, History.HEADS)
     assert isinstance(info, TableInfo)
     return info
 
 
-def _require_version(call: Call, version: int) -> None:
+def _require_version(call: LanceCall, version: int) -> None:
     call.able(CanKeepVersions).describe_table_version(call.table, version)
 
 
-def _sizes(call: Call, versions: set[int]) -> dict[int, int]:
-    """Of the manifests of these versions."""
+def _sizes(call: LanceCall, versions: set[int]) -> dict[int, int]:
+    """The sizes of the manifests of these versions."""
     if not versions:
         return {}
     records = call.able(CanKeepVersions).list_table_versions(call.table, descending=False, after=min(versions) - 1)

@@ -1,4 +1,4 @@
-"""The web process: auth, limits, health, request ids and log lines around the protocols."""
+"""The web process around the protocols: connections and their limits, admission, health, and log lines."""
 
 from irc_bridge.server.app import create_app
 

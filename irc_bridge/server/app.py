@@ -1,24 +1,30 @@
-from collections.abc import AsyncIterator, Callable, Collection
+"""The web application: its middleware in order, and its routes in order."""
+
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute, Router
 
-from irc_bridge.bodies import BodyMemory
-from irc_bridge.catalog.passing import CanPass
+from irc_bridge.catalog.forward import CanForward
 from irc_bridge.catalog.warehouses import Warehouses
-from irc_bridge.iceberg_rest.router import IcebergRest
+from irc_bridge.http.bodies import BodyMemory
+from irc_bridge.http.routing import RawRoute, below
+from irc_bridge.iceberg_rest.load_cache import CachedLoads, LoadCache
+from irc_bridge.iceberg_rest.router import IcebergRest, endpoint_of
+from irc_bridge.lance_rest.router import PREFIX as LANCE
 from irc_bridge.lance_rest.router import LanceRest
-from irc_bridge.server.admission import METHODS, Admission
-from irc_bridge.server.auth import BearerToken
+from irc_bridge.server.access_log import AccessLog
+from irc_bridge.server.admission import METHODS, Admission, BearerToken
+from irc_bridge.server.health import PREFIX as HEALTH
 from irc_bridge.server.health import Readiness
 from irc_bridge.server.origins import Origins
 from irc_bridge.server.purged import removing_purged
-from irc_bridge.server.requests import RequestLog
 
 LARGEST_BODIES = 2
-"""So many bodies of the largest size may be there at the same time."""
+"""How many bodies of the largest size may be in memory at the same time."""
 READ_BY_PAGES = ("etag", "retry-after", "www-authenticate", "x-request-id")
 
 
@@ -30,27 +36,30 @@ def create_app(
     allowed_origins: Collection[str],
     max_body_bytes: int,
     max_create_body_bytes: int,
+    fronts: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """`any_host` is for a server without a token that may be called by another name than localhost."""
+    """`any_host` is for a server without a token that may be called by another name than localhost. `fronts` are
+    routes beside the protocols; the token guards them too."""
     readiness = Readiness(warehouses)
     memory = BodyMemory(LARGEST_BODIES * max(max_body_bytes, max_create_body_bytes))
-    origins = Origins(any_host or token is not None, allowed_origins)
-    middleware = [Middleware(RequestLog), Middleware(Admission, origins=origins)]
-    if allowed_origins:
-        middleware.append(_cors(allowed_origins))
-    if token is not None:
-        middleware.append(Middleware(BearerToken, token=token))
-    middleware += [
-        Middleware(
-            LanceRest,
-            warehouses=warehouses,
-            memory=memory,
-            max_body_bytes=max_body_bytes,
-            max_create_body_bytes=max_create_body_bytes,
-        ),
-        Middleware(IcebergRest, warehouses=warehouses, memory=memory, max_body_bytes=max_body_bytes),
+    loads = LoadCache()
+    iceberg = IcebergRest(warehouses, loads, memory, max_body_bytes)
+    lance = LanceRest(warehouses, memory, max_body_bytes, max_create_body_bytes)
+    middleware = [
+        Middleware(AccessLog),
+        Middleware(Admission, origins=Origins(any_host or token is not None, allowed_origins)),
+        *([_cors(allowed_origins)] if allowed_origins else []),
+        *([Middleware(BearerToken, token=token)] if token is not None else []),
+        Middleware(CachedLoads, loads=loads),
     ]
-    return Starlette(routes=readiness.routes(), middleware=middleware, lifespan=_closing(warehouses, readiness))
+    routes = [
+        RawRoute(below(HEALTH), Router(readiness.routes())),
+        RawRoute(below(LANCE), lance),
+        RawRoute(endpoint_of, iceberg.endpoint),
+        *fronts,
+        RawRoute(below(b""), iceberg.other_path, catch_all=True),
+    ]
+    return Starlette(routes=routes, middleware=middleware, lifespan=_closing(warehouses, readiness))
 
 
 def _cors(allowed_origins: Collection[str]) -> Middleware:
@@ -73,7 +82,7 @@ def _closing(
             yield
         readiness.close()
         for warehouse in warehouses.values():
-            if isinstance(warehouse.catalog, CanPass):
+            if isinstance(warehouse.catalog, CanForward):
                 await warehouse.catalog.upstream.close()
 
     return lifespan

@@ -1,9 +1,9 @@
-"""The open connections of one process: how many there may be, and when one ends because nothing happens on it.
+"""The open connections of one process: their greatest number, and the end of connections without progress.
 
-Once a second a sweep looks at each connection. It is ended when its activity and the mark of its progress have
-been the same for as long as that activity allows. A new connection beyond the limit ends others first:
-unfinished request heads, then idle connections, then those that wait for a client that does nothing, the longest
-first.
+Once a second a sweep looks at all connections. It ends a connection whose activity and progress have not changed
+for as long as the activity allows. A new connection beyond the limit ends others first: connections with an
+unfinished request head, then idle connections, then connections that wait for a client that does nothing, the
+longest first.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 
 _SWEEP_S = 1
 _STALLED_S = 5
-"""After so long without progress a connection counts as stalled and may be ended for a new one."""
+"""Seconds without progress after which a connection may be ended for a new one."""
 _ENDED_AT_ONCE = 16
-"""A new connection beyond the limit ends one in so many: to look at all of them for each would take too long."""
+"""A new connection beyond the limit ends one in this number of connections: a look at all connections takes too
+long to end a single one."""
 _FOR_FILES = 512
-"""So many descriptors are kept for everything that is no connection of a client, half of them where there are
-few."""
+"""Descriptors that are kept for files and other sockets; half of all where a process may have few."""
 _MOST_DESCRIPTORS = 65_536
 
 
@@ -46,24 +46,24 @@ class Watched(Protocol):
     """A connection as the sweep sees it."""
 
     def activity(self) -> tuple[Activity, int]:
-        """What goes on, and a number that changes when that makes progress."""
+        """The activity, and a number that changes whenever the activity makes progress."""
 
     def end(self, activity: Activity) -> None:
-        """Closes the connection, whose activity has not made progress."""
+        """Closes the connection because its activity made no progress."""
 
     def refuse(self) -> None:
-        """Closes the connection, which is one too many."""
+        """Closes the connection because there are too many."""
 
 
 @dataclass(slots=True)
 class _State:
-    seen: tuple[Activity, int]
+    progress: tuple[Activity, int]
     since: float
 
 
 class Connections:
-    """`idle_s` and `stalled_s` are the seconds after which an idle connection and a client that does not go on
-    with a request or an answer are ended."""
+    """`idle_s` are the seconds after which an idle connection is ended, `stalled_s` the seconds after which the
+    connection of a client is ended that neither sends its request nor reads its answer."""
 
     def __init__(self, most: int, idle_s: float, stalled_s: float) -> None:
         self._most = most
@@ -86,7 +86,7 @@ class Connections:
         self._open.pop(connection, None)
 
     def _sweep(self) -> None:
-        """Goes on as long as there are connections."""
+        """Ends connections without progress, and calls itself again as long as there are connections."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         for connection, activity, since in list(self._look(now)):
@@ -98,15 +98,15 @@ class Connections:
             loop.call_later(_SWEEP_S, self._sweep)
 
     def _look(self, now: float) -> Iterator[tuple[Watched, Activity, float]]:
-        """Each connection, its activity, and since when that has made no progress."""
+        """All connections with their activity and the time of its last progress."""
         for connection, state in self._open.items():
-            seen = connection.activity()
-            if seen != state.seen:
-                state.seen, state.since = seen, now
-            yield connection, seen[0], state.since
+            progress = connection.activity()
+            if progress != state.progress:
+                state.progress, state.since = progress, now
+            yield connection, progress[0], state.since
 
     def _make_room(self, now: float) -> bool:
-        """Ends some of the connections that can best be missed. False when there is none."""
+        """Ends some connections of the lowest rank. False if there is none that may be ended."""
         candidates = [
             (_RANK[activity], since, number, connection, activity)
             for number, (connection, activity, since) in enumerate(self._look(now))
@@ -125,17 +125,17 @@ class Connections:
 
     def _report(self) -> None:
         if self._ended:
-            ended = ", ".join(f"{count} {what}" for what, count in self._ended.items())
+            ended = ", ".join(f"{count} {kind}" for kind, count in self._ended.items())
             log.warning("There are too many connections, %d are allowed: ended %s", self._most, ended)
             self._ended.clear()
 
 
 _RANK = {Activity.HEAD: 0, Activity.IDLE: 1, Activity.REST: 2, Activity.ANSWER: 2, Activity.BODY: 2}
-"""Which connection is ended first for a new one."""
+"""Connections of a lower rank are ended first for a new one."""
 
 
 def most_connections() -> int:
-    """How many connections the process can have, after it raised its limit of descriptors as far as it may."""
+    """The most connections that the process can have. Raises its limit of descriptors as far as allowed."""
     if sys.platform == "win32":
         return _MOST_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -146,5 +146,5 @@ def most_connections() -> int:
 
 
 def _at_most(limit: int) -> int:
-    """RLIM_INFINITY is below zero."""
+    """The limit, or _MOST_DESCRIPTORS if that is less; RLIM_INFINITY is below zero."""
     return min(limit, _MOST_DESCRIPTORS) if limit >= 0 else _MOST_DESCRIPTORS

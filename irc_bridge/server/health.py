@@ -1,4 +1,4 @@
-"""/health/live and /health/ready. A probe never waits for a warehouse: it is told what the last check saw."""
+"""/health/live and /health/ready. A probe never waits for a warehouse: it gets the result of the last check."""
 
 import asyncio
 import ipaddress
@@ -16,17 +16,18 @@ from starlette.types import Scope
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.catalog.warehouses import Warehouses
 from irc_bridge.errors import BridgeError
+from irc_bridge.http.calls import PRINCIPAL
 
 log = logging.getLogger(__name__)
 
 PREFIX = b"/health/"
 
 _PAUSE_S = 5
-"""Between two checks of a warehouse."""
+"""The pause between two checks of a warehouse."""
 _UNATTENDED_S = 60
-"""Checks go on for so long after the last probe."""
+"""How long checks go on after the last probe."""
 _FIRST_ANSWER_S = 2
-"""The first probe waits for the first check, at most so long."""
+"""How long the first probe waits for the first check."""
 _HUNG_S = 10
 """A warehouse whose check takes longer is down."""
 
@@ -56,8 +57,8 @@ class Readiness:
 
 
 class _Watch:
-    """Checks one warehouse, again and again while probes come. It has one thread: there is never a second
-    check."""
+    """Checks one warehouse again and again while probes come. It has one thread, so two checks never run at the
+    same time."""
 
     def __init__(self, name: str, catalog: Catalog) -> None:
         self.name = name
@@ -70,7 +71,7 @@ class _Watch:
         self._reason: str | None = None
 
     async def attend(self) -> None:
-        """Returns at once when there is a result, and also when the first one is late."""
+        """Makes sure that checks go on. Waits for the first result, but not longer than _FIRST_ANSWER_S."""
         self._attended_at = time.monotonic()
         if self._task is None or self._task.done():
             self._first_result.clear()
@@ -83,7 +84,7 @@ class _Watch:
                     await self._first_result.wait()
 
     def reason(self) -> str | None:
-        """Why the warehouse is down; None for one that is up."""
+        """Why the warehouse is down, None if it is up."""
         seconds = time.monotonic() - self._begun_at
         if not self._first_result.is_set() or (self._under_way and seconds > _HUNG_S):
             return f"No answer for {seconds:.0f} seconds"
@@ -124,9 +125,10 @@ def _check_result(name: str, reason: str | None) -> dict[str, str]:
 
 
 def _may_read_reasons(scope: Scope) -> bool:
-    """Reasons name servers and folders: they are for who shows the token, without one for this machine."""
-    if "shows_token" in scope:
-        return bool(scope["shows_token"])
+    """Reasons name servers and folders. They are for requests with the token, and where the server has no token
+    for requests from this machine."""
+    if PRINCIPAL in scope["state"]:
+        return scope["state"][PRINCIPAL] is not None
     return scope["client"] is not None and ipaddress.ip_address(scope["client"][0]).is_loopback
 
 

@@ -1,8 +1,8 @@
-"""Which host a request may name, and which web pages may send one.
+"""Which hosts a request may name, and which web pages may send requests.
 
-A web page that the user visits can send requests to this server, with the user's network behind it. A browser
-says so: `Origin` and `Sec-Fetch-Site` name the page, and a page whose own domain was made to point at this
-machine (DNS rebinding) names that domain as `Host`.
+A web page that the user visits can send requests to this server from inside the user's network. The browser marks
+such requests: `Origin` and `Sec-Fetch-Site` name the page, and `Host` is the domain of the page if its owner made
+that domain point at this machine (DNS rebinding).
 """
 
 import ipaddress
@@ -15,11 +15,11 @@ from irc_bridge.errors import BridgeError, InvalidInput, PermissionDenied
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[^:\[\]]+)(?::[0-9]{0,5})?", re.ASCII)
 _LONGEST_HOST = 300
 _OWN_PAGES = (b"same-origin", b"none")
-"""The values of Sec-Fetch-Site for a page of this server, and for what the user typed."""
+"""The values of Sec-Fetch-Site for a page of this server, and for an address that the user typed."""
 
 
 class Origins:
-    """`any_host` is for a server with a token, which no page knows, and for one that was started with
+    """`any_host` is for a server with a token, which no page knows, and for a server that was started with
     --insecure."""
 
     def __init__(self, any_host: bool, allowed: Collection[str]) -> None:
@@ -27,10 +27,10 @@ class Origins:
         self._allowed = frozenset(origin.lower().encode("latin-1") for origin in allowed)
 
     def refusal(self, headers: Mapping[bytes, bytes], http_version: str) -> BridgeError | None:
-        """Why a request with these headers is refused; None for one that is not. Names are in lower case."""
+        """Why a request with these headers is refused, None if it is not. Names of headers are in lower case."""
         host = headers.get(b"host")
         if host is None:
-            if http_version == "1.1":  # no browser leaves it out, and HTTP/1.0 may
+            if http_version == "1.1":  # browsers always send a host; in HTTP/1.0 it may be missing
                 return InvalidInput("The request has no Host header: HTTP/1.1 requires one")
         elif not self._any_host and not is_loopback(host):
             return PermissionDenied(

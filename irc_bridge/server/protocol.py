@@ -1,42 +1,49 @@
-"""One connection of a client: uvicorn's, with limits to what may come on it and an account of what goes on."""
+"""One connection of a client: uvicorn's, with limits for its requests and an account of its activity."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from irc_bridge.errors import BridgeError, HeadTooLarge, InvalidInput, RequestTimeout, ServiceUnavailable
+from irc_bridge.server.admission import refusal
 from irc_bridge.server.connections import Activity, Connections
-from irc_bridge.server.joined_writes import JoinedWrites
-from irc_bridge.server.replies import refusal
 
 LARGEST_HEAD = 64 * 1024
 
+_LARGEST_JOINED = 64 * 1024
 _NO_MESSAGE, _HEAD, _BODY = range(3)
 
 
 class HttpConnection(HttpToolsProtocol):
-    """The parser keeps an unfinished header line, or what stands between two chunks of a body, and copies it
-    whenever more of it comes. So it gets LARGEST_HEAD bytes at a time, and nothing more after twice as many
-    without an end."""
+    """Refuses heads that are too large. The parser keeps an unfinished header line, or the text between two chunks
+    of a body, and copies it at each read. So the parser gets LARGEST_HEAD bytes at a time, and no more than twice
+    as many for one such line."""
 
     def __init__(self, *, connections: Connections, **more: Any) -> None:
         super().__init__(**more)
         self._connections = connections
         self._part = _NO_MESSAGE
         self._fed = 0
-        """Bytes that came since the parser gave something out. Where a head began it counts as LARGEST_HEAD bytes:
-        what stood before it is not known."""
+        """The bytes since the last callback of the parser. The begin of a head counts as LARGEST_HEAD bytes,
+        because the number of bytes before it is not known."""
         self._reads = self._requests = 0
         self._error: BridgeError | None = None
+        self._running: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast(asyncio.Transport, JoinedWrites(transport, self._is_sent_a_rest)))
         self._connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """uvicorn tells only the last of several pipelined requests that the client is gone."""
         self._connections.remove(self)
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -54,7 +61,7 @@ class HttpConnection(HttpToolsProtocol):
             self.parser.feed_data(data)
         except HttpParserError:
             self._refuse(self._error or InvalidInput("This is no HTTP/1.1 request that this server understands"))
-        except HttpParserUpgrade as upgrade:  # the request is answered in HTTP/1.1, and so is what follows it
+        except HttpParserUpgrade as upgrade:  # this request and later ones are answered in HTTP/1.1
             self._feed(data[upgrade.args[0] :])
         if self._part == _NO_MESSAGE:
             self._fed = 0
@@ -74,7 +81,7 @@ class HttpConnection(HttpToolsProtocol):
         self._fed = 0
         self._requests += 1
         super().on_headers_complete()
-        self.headers = []  # trailers come after the body, and are no headers of the request
+        self.headers = []  # trailers, which follow the body, are no headers of the request
 
     def on_body(self, body: bytes) -> None:
         self._fed = 0
@@ -86,9 +93,12 @@ class HttpConnection(HttpToolsProtocol):
         if self.cycle.response_complete and not self.cycle.keep_alive:
             self.transport.close()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
-        """As uvicorn's own, but without a timer for each answer: the sweep of Connections ends idle
-        connections."""
+        """As uvicorn's, but without a timer for each answer: the sweep of Connections ends idle connections."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -112,38 +122,38 @@ class HttpConnection(HttpToolsProtocol):
         if activity is Activity.IDLE:
             self.transport.close()
         elif activity in (Activity.HEAD, Activity.BODY) and not self._is_answering():
-            self._say(RequestTimeout("The request did not come to its end in time"))
+            self._send_refusal(RequestTimeout("The request did not come to its end in time"))
         else:
             self.transport.abort()
 
     def refuse(self) -> None:
-        self._say(ServiceUnavailable("This server has as many connections as it can: try again later"))
+        self._send_refusal(ServiceUnavailable("This server has as many connections as it can: try again later"))
 
     def _refuse(self, error: BridgeError) -> None:
         if self.transport.is_closing():
             return
         if self._is_answering():
-            self.transport.abort()  # the client would take the refusal for a part of that answer
+            self.transport.abort()  # the client would read the refusal as a part of the other answer
         else:
-            self._say(error)
+            self._send_refusal(error)
 
     def _is_answering(self) -> bool:
-        """Whether an answer is under way, or a request before the one that comes in."""
+        """Whether an answer is being sent, or an earlier request of this connection is not answered yet."""
         if self.cycle is None or self.cycle.response_complete:
             return False
         return bool(self.cycle.response_started or self.pipeline or self._part != _BODY)
 
-    def _say(self, error: BridgeError) -> None:
-        """Answers past the application, and closes the connection."""
+    def _send_refusal(self, error: BridgeError) -> None:
+        """Sends a refusal without the application, and closes the connection."""
         response = refusal(error, self.url if self._part != _NO_MESSAGE else b"", None)
-        headers = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
+        headers = b"".join(b"%b: %b\r\n" % header for header in response.raw_headers)
         head = STATUS_LINE[error.status] + headers + b"connection: close\r\n\r\n"
         self.transport.write(head + bytes(response.body))
         self._part = _NO_MESSAGE
         self.transport.close()
 
     def _is_sent_a_rest(self) -> bool:
-        """Whether the body of a request that was answered is still coming."""
+        """Whether the client still sends the body of a request that was answered already."""
         return self._part == _BODY and self.cycle.response_complete
 
     def _head_size(self) -> int:
@@ -152,3 +162,39 @@ class HttpConnection(HttpToolsProtocol):
 
 def _too_large() -> BridgeError:
     return HeadTooLarge(f"A request head may have {LARGEST_HEAD} bytes in all: send fewer or shorter headers")
+
+
+class JoinedWrites:
+    """A transport that joins the writes of one turn of the event loop. uvicorn writes the head and the body of an
+    answer one after the other, and each write would wake the client. A connection stays open while `is_sent_more`
+    says that the client is still sending: a client whose connection is closed before it is done never reads its
+    answer."""
+
+    def __init__(self, transport: asyncio.Transport, is_sent_more: Callable[[], bool]) -> None:
+        self._transport = transport
+        self._is_sent_more = is_sent_more
+        self._written: list[bytes] = []
+        self._size = 0
+        self._call_soon = asyncio.get_running_loop().call_soon
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._written:
+            self._call_soon(self._send)
+        self._written.append(data)
+        self._size += len(data)
+        if self._size > _LARGEST_JOINED:
+            self._send()
+
+    def close(self) -> None:
+        self._send()
+        if not self._is_sent_more():
+            self._transport.close()
+
+    def _send(self) -> None:
+        if self._written:
+            written, self._written, self._size = self._written, [], 0
+            if not self._transport.is_closing():
+                self._transport.writelines(written)

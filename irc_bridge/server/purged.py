@@ -1,5 +1,5 @@
-"""Removes the files of purged tables when they are due. Every server process does so: the storage decides which of
-them removes a table."""
+"""Removes the files of purged tables when they are due. Every server process tries; the storage decides which
+process removes a table."""
 
 import logging
 import time
@@ -16,14 +16,14 @@ from irc_bridge.names import dotted
 log = logging.getLogger(__name__)
 
 _EVERY_S = 300
-"""How often a process looks for purges that others made."""
+"""The pause between two looks for purges by other processes."""
 _AGAIN_S = 5
-"""How soon it looks again after a purge that another process worked on."""
+"""The pause after a purge that another process is working on."""
 
 
 @contextmanager
 def removing_purged(warehouses: Warehouses) -> Iterator[None]:
-    """A thread of its own: requests never wait for it, and the process ends without it."""
+    """Runs the removal in a thread of its own, for which neither requests nor the end of the process wait."""
     remover = _Remover(warehouses)
     thread = Thread(target=remover.run, name="purged tables", daemon=True)
     thread.start()
@@ -50,8 +50,8 @@ class _Remover:
         self._warehouses.purge_made.set()
 
     def _look_at(self, warehouse: Warehouse) -> float:
-        """Removes what is due and gives the seconds until the next look. With `purge_after = "never"` a person
-        decides when files go."""
+        """Removes files that are due, and returns the seconds until the next look. With `purge_after = "never"` a
+        person removes the files."""
         if (
             warehouse.read_only
             or warehouse.purge_after_ms is None
@@ -60,7 +60,7 @@ class _Remover:
             return _EVERY_S
         try:
             purges = warehouse.catalog.purges()
-            return min((self._seconds(warehouse, warehouse.catalog, each) for each in purges), default=_EVERY_S)
+            return min((self._seconds(warehouse, warehouse.catalog, purge) for purge in purges), default=_EVERY_S)
         except BridgeError as error:
             self._warn(f"{warehouse.name}: the purged tables cannot be listed: {error.message}")
         except Exception:
@@ -82,7 +82,7 @@ class _Remover:
         return _EVERY_S
 
     def _warn(self, text: str) -> None:
-        """Once for each thing that somebody has to see to."""
+        """Logs a warning once."""
         if text not in self._warnings:
             self._warnings.add(text)
             log.warning(text)

@@ -12,6 +12,7 @@ from irc_bridge.backends.upstream.new_tables import NewTables
 from irc_bridge.backends.upstream.purging import Purging
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.backends.upstream.versions import Versions
+from irc_bridge.catalog.forward import Upstream
 from irc_bridge.catalog.models import (
     EVERYTHING,
     Deregistered,
@@ -24,7 +25,6 @@ from irc_bridge.catalog.models import (
     TableInfo,
     Unchanged,
 )
-from irc_bridge.catalog.passing import Upstream
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.catalog.properties import GC_ENABLED, check_keys
 from irc_bridge.errors import (
@@ -70,13 +70,13 @@ class UpstreamCatalog(NewTables):
         return self._warehouse
 
     @property
-    def passes_identity(self) -> bool:
+    def forwards_identity(self) -> bool:
         return self._tables_of is not None
 
     def acting_for(self, authorization: str | None) -> Catalog:
         return self if self._tables_of is None else self._over(self._tables_of(authorization))
 
-    def knowing(self, table: Levels, loaded: Mapping[str, Any], authorization: str | None) -> Catalog:
+    def with_loaded(self, table: Levels, loaded: Mapping[str, Any], authorization: str | None) -> Catalog:
         tables = self._tables if self._tables_of is None else self._tables_of(authorization)
         return self._over(tables.told(table, loaded))
 
@@ -151,7 +151,7 @@ class UpstreamCatalog(NewTables):
             self._tables.server.check()
         except (Unauthenticated, PermissionDenied):
             # it answers, and nobody is there to be passed through
-            if not self.passes_identity:
+            if not self.forwards_identity:
                 raise
 
     def deregister_table(self, table: Levels) -> None:
@@ -172,7 +172,7 @@ class UpstreamCatalog(NewTables):
 
     def purges(self) -> Sequence[Purge]:
         """None where only clients have credentials: the server cannot be asked whether it has a table again."""
-        return () if self.passes_identity else self._purging.pending()
+        return () if self.forwards_identity else self._purging.pending()
 
     def remove_purged(self, purge: Purge) -> bool:
         return self._purging.remove(purge)

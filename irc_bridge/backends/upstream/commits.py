@@ -69,9 +69,9 @@ class Commits(TableVersions):
         self._repeated(lambda: self._apply(self._wanted(table, decide, history)), [table])
 
     def commit_together(self, changes: Mapping[Levels, Decide], history: History = History.HEADS) -> None:
-        self.commit_beside(changes, (), history)
+        self.commit_mixed(changes, (), history)
 
-    def commit_beside(
+    def commit_mixed(
         self, changes: Mapping[Levels, Decide], others: Sequence[Mapping[str, Any]], history: History
     ) -> None:
         if not self._tables.server.offers(TRANSACTION):

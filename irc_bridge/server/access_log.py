@@ -1,4 +1,4 @@
-"""Around every request: an id in and out, a log line, and an answer even where something broke."""
+"""The outermost middleware: gives each request an id and writes its log line."""
 
 import asyncio
 import logging
@@ -7,21 +7,27 @@ import re
 import time
 from collections.abc import Mapping
 from itertools import count
+from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from irc_bridge.http.calls import OPERATION, PRINCIPAL, REQUEST_ID, WAREHOUSE
 
 log = logging.getLogger("irc_bridge.access")
 
 SANE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 PROCESS, COUNT = os.urandom(8).hex().encode(), count()
-"""Of these the ids of one process are made."""
+"""Request ids are this random prefix followed by a counter."""
 LONGEST_PATH = 1000
-"""As much of it as a log line shows."""
+"""The most bytes of a path that a log line shows."""
 CLIENT_WENT_AWAY = 499
 
 
-class RequestLog:
+class AccessLog:
+    """`scope["state"]` collects what is known about a request: its id at once, and, as far as the request comes,
+    its operation, warehouse and principal."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
@@ -32,7 +38,8 @@ class RequestLog:
         started = time.perf_counter()
         headers = scope["header_values"] = dict(scope["headers"])
         request_id = _request_id(headers)
-        scope["request_id"] = request_id.decode()
+        state = scope.setdefault("state", {})
+        state[REQUEST_ID] = request_id.decode()
         status = CLIENT_WENT_AWAY
 
         async def send_with_id(message: Message) -> None:
@@ -49,9 +56,18 @@ class RequestLog:
         finally:
             took = (time.perf_counter() - started) * 1000
             path = scope["raw_path"][:LONGEST_PATH].decode(errors="replace")
-            # the client need not wait for it: what was sent leaves when this turn of the event loop ends
-            line = f"{scope['request_id']} {scope['method']} {path} {status} {took:.1f}ms"
+            line = f"{state[REQUEST_ID]} {scope['method']} {path} {status} {took:.1f}ms{_fields(state)}"
+            # the client need not wait for the line: the answer leaves when this turn of the event loop ends
             asyncio.get_running_loop().call_soon(_write, line)
+
+
+def _fields(state: Mapping[str, Any]) -> str:
+    """The fields that are known."""
+    fields = ""
+    for name in (OPERATION, WAREHOUSE, PRINCIPAL):
+        if (value := state.get(name)) is not None:
+            fields += f" {name}={value}"
+    return fields
 
 
 def _request_id(headers: Mapping[bytes, bytes]) -> bytes:
@@ -62,6 +78,6 @@ def _request_id(headers: Mapping[bytes, bytes]) -> bytes:
 
 
 def _write(line: str) -> None:
-    """Without looking up who calls, which costs as much as all the rest of a warm request's line."""
+    """Builds the LogRecord itself: logging's search for the caller takes as long as the rest of a warm request."""
     if log.isEnabledFor(logging.INFO):
         log.handle(logging.LogRecord(log.name, logging.INFO, __file__, 0, line, None, None))

@@ -1,8 +1,8 @@
-"""Request bodies: which types and how many bytes are taken, and JSON read so that nobody else waits for it.
+"""Request bodies: their types, their limits, and JSON that is parsed without holding up other requests.
 
 The C parser of JSON holds the interpreter from the first byte to the last: 8 MiB stop the event loop for 100 ms
-and more. So JSON of many values is read by the standard library's parser in Python, which takes ten times as
-long and lets others run in between. One such body is read at a time, or the memory of several would add up.
+and more. So JSON of many values is parsed by the standard library's parser in Python, which takes ten times as
+long and lets other threads run. One such body is parsed at a time; the memory of several would add up.
 """
 
 import gc
@@ -22,8 +22,8 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from irc_bridge.errors import BodyTooLarge, InvalidInput, ServiceUnavailable, UnsupportedMediaType
+from irc_bridge.http.replies import JSON
 
-JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 LARGEST_JSON = 8 * 1024 * 1024
 LARGE = 64 * 1024
@@ -31,11 +31,11 @@ LARGE = 64 * 1024
 
 _ARROW = "application/vnd.apache.arrow."
 _MANY_VALUES = 20_000
-"""So many hold the interpreter for a few milliseconds."""
+"""The C parser holds the interpreter for a few milliseconds for this number of values."""
 MOST_VALUES = 250_000
-"""A table of 50,000 columns has so many. Of each value that is wrong a validator may keep a kilobyte."""
+"""The values of a table of 50,000 columns. A validator may keep a kilobyte for each wrong value."""
 _DEEPEST = 100
-"""How many objects and arrays may lie in one another."""
+"""The most objects and arrays that may lie in one another."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -44,7 +44,7 @@ _one_at_a_time = Lock()
 
 
 class BodyMemory:
-    """Counts the bytes of large bodies of all requests, from when they come until their request is answered."""
+    """Counts the bytes of the large bodies of all requests that are not answered yet."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -71,8 +71,8 @@ async def body_of(
     takes_form: bool = False,
     most_values: float = MOST_VALUES,
 ) -> bytes:
-    """The whole body, which may have `limit` bytes and must be JSON or Arrow; empty where there is none. JSON that
-    is not read here may have more than `most_values`. What it takes of `memory`, the caller gives back."""
+    """The whole body, empty where there is none. It may have `limit` bytes and must be JSON or Arrow.
+    `most_values` limits the values of JSON. The caller gives the memory of the body back."""
     length = request.headers.get("content-length", "0")
     if length == "0" and "transfer-encoding" not in request.headers:
         return b""
@@ -112,8 +112,8 @@ def is_large_json(request_type: str | None, body: bytes) -> bool:
 
 
 class ShortTurns:
-    """While somebody is in this context, threads give way to each other ten times as often: one that computes does
-    not hold up the event loop."""
+    """A context in which threads switch ten times as often, so that a thread that computes does not hold up the
+    event loop."""
 
     SECONDS = 0.0005
 
@@ -140,7 +140,7 @@ def read(body: bytes, model: type[Model]) -> Model:
     """The body as a model. InvalidInput names the first field that is wrong."""
     if len(body) <= LARGE:
         return _validated(_parsed(body, json.loads), model)
-    parse = json.loads if _values(body) <= _MANY_VALUES else _parse_patiently
+    parse = json.loads if _values(body) <= _MANY_VALUES else _parse_in_python
     with _one_at_a_time, _without_collections():
         return _validated(_parsed(body, parse), model)
 
@@ -162,7 +162,7 @@ def _parsed(body: bytes, parse: Callable[[bytes], object]) -> object:
     try:
         content = parse(body)
         if _SURROGATE.search(body):
-            json.dumps(content, ensure_ascii=False).encode()  # half a surrogate pair is no text
+            json.dumps(content, ensure_ascii=False).encode()  # one half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"The request body is not JSON: {error}") from None
     if _openings(body) > _DEEPEST and _is_deep(content):
@@ -171,12 +171,12 @@ def _parsed(body: bytes, parse: Callable[[bytes], object]) -> object:
 
 
 def _openings(body: bytes) -> int:
-    """At least as many as there are objects and arrays."""
+    """The number of objects and arrays, or a little more: brackets in texts are counted too."""
     return body.count(b"{") + body.count(b"[")
 
 
 def _values(body: bytes) -> int:
-    """At least as many as there are values."""
+    """The number of values, or a little more: commas in texts are counted too."""
     return _openings(body) + body.count(b",")
 
 
@@ -185,21 +185,21 @@ def _is_deep(content: object) -> bool:
     for _ in range(_DEEPEST):
         level = [
             child
-            for each in level
-            if isinstance(each, dict | list)
-            for child in (each.values() if isinstance(each, dict) else each)
+            for parent in level
+            if isinstance(parent, dict | list)
+            for child in (parent.values() if isinstance(parent, dict) else parent)
         ]
         if not level:
             return False
-    return any(isinstance(each, dict | list) for each in level)
+    return any(isinstance(value, dict | list) for value in level)
 
 
-def _parse_patiently(body: bytes) -> object:
-    return _PatientDecoder().decode(body.decode(json.detect_encoding(body), "surrogatepass"))
+def _parse_in_python(body: bytes) -> object:
+    return _PythonDecoder().decode(body.decode(json.detect_encoding(body), "surrogatepass"))
 
 
-class _PatientDecoder(json.JSONDecoder):
-    """The standard library's, without its parts in C, but for strings."""
+class _PythonDecoder(json.JSONDecoder):
+    """The standard library's decoder in Python; only strings are parsed in C."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class _PatientDecoder(json.JSONDecoder):
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Millions of new objects would make the garbage collector look at all of them, and again at most of them."""
+    """Without the garbage collector, which would look at millions of new objects again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
-"""Bodies of requests that may go to another server, read so strictly that both servers read the same in them.
+"""Bodies of requests that may go to another server, read so strictly that both servers read the same content.
 
-Iceberg's own parsers take more than the specification says: other cases of `action`, other names of fields,
-text behind the end of the JSON. So what is dangerous is searched everywhere in a body, and not only where it
-should stand.
+Iceberg's own parsers accept more than the specification says: other cases of `action`, other names of fields, text
+behind the end of the JSON. So dangerous content is searched everywhere in a body, and not only at its proper
+place.
 """
 
 import json
@@ -22,8 +22,8 @@ _REMOVED = ("removals", "removed")
 
 
 def read_strictly(body: bytes, headers: Headers) -> Any:
-    """The JSON of a body. InvalidInput for everything that another server could read in another way, and for
-    properties that are the bridge's own, wherever they stand."""
+    """The JSON of a body. InvalidInput for content that another server could read differently, and for the
+    bridge's own properties at any place."""
     encoding = headers.get("content-encoding", "identity").strip().lower()
     if encoding != "identity":
         raise InvalidInput(f"The request body has the content-encoding {encoding}: send it as plain JSON")
@@ -40,16 +40,16 @@ def read_strictly(body: bytes, headers: Headers) -> Any:
 
 
 def _refuse_reserved(content: object) -> None:
-    for each in _objects_in(content):
-        check_keys(each)
+    for item in _objects_in(content):
+        check_keys(item)
         for name in _REMOVED:
-            keys = each.get(name)
+            keys = item.get(name)
             check_keys(key for key in keys if isinstance(key, str)) if isinstance(keys, list) else None
 
 
 def marks_lance(content: object) -> bool:
-    """Whether anything in the body says table_type=lance."""
-    return any(is_lance(each.get(TABLE_TYPE)) for each in _objects_in(content))
+    """Whether any object in the body has table_type=lance."""
+    return any(is_lance(item.get(TABLE_TYPE)) for item in _objects_in(content))
 
 
 def is_lance(table_type: object) -> bool:
@@ -57,48 +57,46 @@ def is_lance(table_type: object) -> bool:
 
 
 def locations_in(change: Json) -> list[str]:
-    """The locations that the updates of a commit set, in their order."""
+    """The locations that the updates of a commit set, in the order of the updates."""
     updates = change.get("updates")
-    named = (
-        (each.get("location") for each in updates if isinstance(each, Mapping))
-        if isinstance(updates, list)
-        else ()
-    )
-    return [each for each in named if isinstance(each, str)]
+    if not isinstance(updates, list):
+        return []
+    locations = (update.get("location") for update in updates if isinstance(update, Mapping))
+    return [location for location in locations if isinstance(location, str)]
 
 
 def commit_creates(change: Json) -> bool:
-    """Whether a CommitTableRequest makes a new table."""
-    return any(_type_of(each) == "assert-create" for each in _requirements(change))
+    """Whether a CommitTableRequest creates a table."""
+    return any(_type_of(requirement) == "assert-create" for requirement in _requirements(change))
 
 
 def asserted_uuid(change: Json) -> str | None:
-    """Of a CommitTableRequest."""
-    for each in _requirements(change):
-        if _type_of(each) == "assert-table-uuid":
-            return str(each.get("uuid"))
+    """The uuid that a CommitTableRequest requires, None where it requires none."""
+    for requirement in _requirements(change):
+        if _type_of(requirement) == "assert-table-uuid":
+            return str(requirement.get("uuid"))
     return None
 
 
 def _requirements(change: Json) -> list[Json]:
     values = change.get("requirements")
-    return [each for each in values if isinstance(each, Mapping)] if isinstance(values, list) else []
+    return [value for value in values if isinstance(value, Mapping)] if isinstance(values, list) else []
 
 
 def _type_of(requirement: Json) -> str:
-    """In lower case, as Iceberg's own parsers take it."""
+    """In lower case: Iceberg's own parsers ignore the case."""
     return str(requirement.get("type")).lower()
 
 
 def _objects_in(content: object) -> Iterator[Json]:
     waiting = [content]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, Mapping):
-            yield each
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            yield item
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The updates of a commit as one `Commit`, for the table as it is."""
+"""From the updates of a request to one `Commit`, for the present state of the table."""
 
 from collections.abc import Iterable, Sequence
 
@@ -33,8 +33,8 @@ UNSORTED = 0
 """The id of the sort order of a table without one."""
 
 
-class Changes:
-    """Takes the updates one after the other."""
+class CommitUpdates:
+    """Collects the updates of a request one after the other."""
 
     def __init__(self, table: Levels, metadata: TableMetadata, allow_expire: bool) -> None:
         self._table = table
@@ -109,7 +109,9 @@ class Changes:
             return None
         old = self._metadata.schema()
         gone = set(self._schema.field_ids) - set(old.field_ids)
-        if self._schema is self._added_schema and any(each <= self._metadata.last_column_id for each in gone):
+        if self._schema is self._added_schema and any(
+            field_id <= self._metadata.last_column_id for field_id in gone
+        ):
             raise CommitFailed(
                 f"Requirement failed: fields that the new schema keeps were dropped meanwhile, those with the ids "
                 f"{', '.join(map(str, sorted(gone)))}"
@@ -117,11 +119,12 @@ class Changes:
         change = schema_change(old, self._schema)
         if change == SchemaChange():
             return None
-        self._require_latest_seen()
+        self._require_latest_shown()
         return change
 
-    def _require_latest_seen(self) -> None:
-        """A client means the schema that it saw, and the latest version's is what changes."""
+    def _require_latest_shown(self) -> None:
+        """CommitFailed if the latest version has another schema than the version that clients see: the change is
+        one of the latest schema."""
         latest = self._metadata.snapshots[-1] if self._metadata.snapshots else None
         if latest is not None and latest.schema_id != self._metadata.current_schema_id:
             raise CommitFailed(
@@ -163,11 +166,11 @@ class Changes:
                 "(cleanup_old_versions of pylance), or let Iceberg clients do it with allow_expire = true in the "
                 "settings of the warehouse"
             )
-        # clients that expire by age name the guard too, which stays
+        # the guard stays, although clients that expire by age name it too
         self._removed_versions |= set(snapshot_ids) - {GUARD_ID}
 
     def _allow(self, update: TableUpdate) -> None:
-        """Updates that state what is so already change nothing; all others cannot be done."""
+        """Does nothing for an update that states the present value; InvalidInput for every other update."""
         match update:
             case AssignUUIDUpdate() if update.uuid == self._metadata.table_uuid:
                 return
@@ -208,7 +211,7 @@ class Changes:
             )
 
     def _require_removable(self) -> None:
-        latest = [each.snapshot_id for each in self._metadata.snapshots[-1:]]
+        latest = [snapshot.snapshot_id for snapshot in self._metadata.snapshots[-1:]]
         for version in (self._metadata.current_snapshot_id, *latest):
             if version in self._removed_versions:
                 raise InvalidInput(f"remove-snapshots: {version} is the current version and stays")
