@@ -13,7 +13,7 @@ from contract_tests.client.catalogs import Catalog, rows
 DEATHS = {
     "after the commit": "irc_bridge.backends.upstream.making.finish",
     "before the final name": "irc_bridge.lance_store.version_files.VersionFiles.promote",
-    "before the staged manifest goes": "irc_bridge.lance_store.local_storage.LocalStorage.retire",
+    "before the staged manifest goes": "irc_bridge.storage.local.LocalStorage.retire",
 }
 DYING = """
 import os, pkgutil, signal, sys

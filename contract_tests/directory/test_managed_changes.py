@@ -39,7 +39,7 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
     TableVersionNotFound,
 )
-from irc_bridge.lance_store.local_storage import LocalStorage
+from irc_bridge.storage.local import LocalStorage
 
 T: Levels = ("ns", "t")
 U: Levels = ("ns", "u")

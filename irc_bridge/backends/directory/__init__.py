@@ -12,7 +12,7 @@ _NO_OPTIONS: Mapping[str, str] = {}
 
 def open_migration(root: str, storage_options: Mapping[str, str] = _NO_OPTIONS) -> "Migration":
     from irc_bridge.backends.directory.migration import Migration
-    from irc_bridge.lance_store.storage import open_storage
+    from irc_bridge.storage.base import open_storage
 
     return Migration(open_storage(root, storage_options))
 
@@ -37,8 +37,8 @@ def open_directory(
     from irc_bridge.backends.directory.folder_catalog import FolderCatalog
     from irc_bridge.backends.directory.manifest_catalog import ManifestCatalog
     from irc_bridge.backends.directory.together import ManagedCatalog
-    from irc_bridge.lance_store.storage import open_storage
     from irc_bridge.lance_store.tables import LanceTables
+    from irc_bridge.storage.base import open_storage
 
     storage = open_storage(root, storage_options, allowed_locations)
     tables = LanceTables(storage, [root, *allowed_locations])

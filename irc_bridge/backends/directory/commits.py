@@ -34,11 +34,11 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
 )
 from irc_bridge.lance_store.failures import Lost
-from irc_bridge.lance_store.reshaping import Reshape
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.metadata_change import Reshape
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.tags import require_tag_name
 from irc_bridge.names import dotted
+from irc_bridge.storage.base import Storage
 
 _ATTEMPTS = 100
 _REMEMBERED = 32

@@ -26,10 +26,10 @@ from irc_bridge.catalog.models import (
     Unchanged,
 )
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.version_files import VersionFiles
 from irc_bridge.names import quoted
+from irc_bridge.storage.base import Storage
 
 
 class FolderCatalog(Rows):

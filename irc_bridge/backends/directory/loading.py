@@ -9,9 +9,9 @@ from typing import NamedTuple
 from irc_bridge.backends.directory.folders import Folders
 from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
 from irc_bridge.errors import BrokenTable
-from irc_bridge.lance_store.markers import RESERVED
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import RESERVED
 from irc_bridge.lance_store.tables import Content, LanceTables
+from irc_bridge.storage.base import Storage
 
 _ATTEMPTS = 6
 

@@ -38,12 +38,11 @@ from irc_bridge.errors import (
     ServiceUnavailable,
     TableVersionAlreadyExists,
 )
-from irc_bridge.lance_store.manifests import VERSIONS
-from irc_bridge.lance_store.ranges import versions_in
 from irc_bridge.lance_store.staged import Staged, retire
-from irc_bridge.lance_store.storage import Storage
-from irc_bridge.lance_store.version_files import VersionFiles
+from irc_bridge.lance_store.version_files import VersionFiles, versions_in
 from irc_bridge.names import dotted
+from irc_bridge.storage.base import Storage
+from irc_bridge.storage.layout import VERSIONS
 
 log = logging.getLogger(__name__)
 

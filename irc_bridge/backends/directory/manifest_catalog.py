@@ -32,9 +32,9 @@ from irc_bridge.errors import BrokenTable, ConcurrentModification, Conflict, Inv
 from irc_bridge.lance_store.failures import Lost
 from irc_bridge.lance_store.folder_locks import FolderLock, locked
 from irc_bridge.lance_store.purges import Mark
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.names import dotted
+from irc_bridge.storage.base import Storage
 
 _ATTEMPTS = 100
 

@@ -30,9 +30,9 @@ from irc_bridge.catalog.models import (
     TableInfo,
     Unchanged,
 )
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.version_files import VersionFiles
+from irc_bridge.storage.base import Storage
 
 
 class ManifestReads(VersionsInManifest):

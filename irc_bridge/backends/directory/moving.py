@@ -26,11 +26,11 @@ from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import Conflict, InvalidInput, NotFound
 from irc_bridge.lance_store.folder_locks import FolderLocked, locked
-from irc_bridge.lance_store.manifests import VERSIONS
-from irc_bridge.lance_store.markers import LOCK
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import LOCK
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.names import dotted
+from irc_bridge.storage.base import Storage
+from irc_bridge.storage.layout import VERSIONS
 
 log = logging.getLogger(__name__)
 

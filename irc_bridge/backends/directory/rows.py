@@ -29,9 +29,9 @@ from irc_bridge.catalog.models import (
 from irc_bridge.errors import CommitFailed, Conflict, InvalidInput, NotFound, TableAlreadyExists
 from irc_bridge.lance_store import counting
 from irc_bridge.lance_store.failures import Lost
-from irc_bridge.lance_store.first_file import FirstFile
-from irc_bridge.lance_store.mirrored import prepare_for_engines
-from irc_bridge.lance_store.sent_rows import write_rows
+from irc_bridge.lance_store.mirror_layout import prepare_for_engines
+from irc_bridge.lance_store.staged_rows import write_rows
+from irc_bridge.lance_store.table_folders import FirstFile
 from irc_bridge.names import dotted
 
 _LOOKS = 20

@@ -13,7 +13,7 @@ from irc_bridge.backends.directory.namespaces import require_free, require_names
 from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text, version_id, with_moved_from
 from irc_bridge.catalog.models import Levels
 from irc_bridge.lance_store.failures import Lost
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.storage.base import Storage
 
 
 class TableRows:

@@ -14,8 +14,8 @@ from irc_bridge.catalog.models import (
     VersionRange,
     VersionRecord,
 )
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.version_files import VersionFiles
+from irc_bridge.storage.base import Storage
 
 
 class VersionsInFiles(ABC):

@@ -44,7 +44,7 @@ from irc_bridge.errors import (
 from irc_bridge.irc_client.lance_tables import Json
 from irc_bridge.irc_client.server import TRANSACTION
 from irc_bridge.lance_store.failures import Lost
-from irc_bridge.lance_store.reshaping import Reshape
+from irc_bridge.lance_store.metadata_change import Reshape
 from irc_bridge.lance_store.tags import require_tag_name
 from irc_bridge.names import dotted
 

@@ -12,13 +12,13 @@ from uuid import uuid4
 from irc_bridge.answers import Unreadable, inflated, parsed
 from irc_bridge.catalog.models import Levels, VersionRecord
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.markers import RESERVED
+from irc_bridge.lance_store.table_folders import RESERVED
 
 if TYPE_CHECKING:
     from irc_bridge.lance_store.staged import Staged
-    from irc_bridge.lance_store.storage import FileEntry, Storage
     from irc_bridge.lance_store.tables import LanceTables
     from irc_bridge.lance_store.version_files import VersionFiles
+    from irc_bridge.storage.base import FileEntry, Storage
 
 _KEPT = 32
 _LONGEST_NAME = 60
@@ -46,7 +46,7 @@ class TableFiles:
         return self.storage.location(self.path)
 
     def newest(self) -> int | None:
-        from irc_bridge.lance_store.manifests import version_of
+        from irc_bridge.storage.layout import version_of
 
         newest = self.tables.newest(self.path)
         return version_of(newest.name) if newest else None
@@ -93,7 +93,7 @@ class TableFiles:
 
     def remove(self, doomed: Sequence["FileEntry"]) -> None:
         """Those files and no others: the place may have a new table already."""
-        from irc_bridge.lance_store.mirrored import remove_engine_folders
+        from irc_bridge.lance_store.mirror_layout import remove_engine_folders
 
         same = set(self.storage.tree(self.path)) & set(doomed)
         paths = [f"{self.path}/{each.name}" for each in sorted(same, key=lambda each: each.name)]
@@ -104,7 +104,7 @@ class TableFiles:
 
     def record(self, version: int) -> VersionRecord:
         """TableVersionNotFound."""
-        from irc_bridge.lance_store.manifests import VERSIONS
+        from irc_bridge.storage.layout import VERSIONS
 
         entry = self.tables.manifest(self.path, version)
         found = self.storage.attributes(f"{self.path}/{VERSIONS}", [entry.name]) if entry else []
@@ -168,9 +168,9 @@ def _file_name(path: str) -> str:
 
 
 def _open(root: str, options: Mapping[str, str], allowed_locations: Sequence[str] | None) -> TableFiles:
-    from irc_bridge.lance_store.storage import open_storage
     from irc_bridge.lance_store.tables import LanceTables
     from irc_bridge.lance_store.version_files import VersionFiles
+    from irc_bridge.storage.base import open_storage
 
     storage = open_storage(root, options, allowed_locations)
     tables = LanceTables(storage, allowed_locations)
@@ -188,7 +188,7 @@ def _folder_name(level: str) -> str:
 
 def below(root: str, path: str) -> str:
     """The location of a path below a root that a person wrote."""
-    from irc_bridge.lance_store.locations import LOCAL, encoded, file_uri, local_path, scheme_of
+    from irc_bridge.storage.locations import LOCAL, encoded, file_uri, local_path, scheme_of
 
     above = local_path(root) if scheme_of(root) == LOCAL else root
     inside = f"{above.rstrip('/')}/"
@@ -196,7 +196,7 @@ def below(root: str, path: str) -> str:
 
 
 def is_local(location: str) -> bool:
-    from irc_bridge.lance_store.locations import LOCAL, scheme_of
+    from irc_bridge.storage.locations import LOCAL, scheme_of
 
     return scheme_of(location) == LOCAL
 
@@ -208,7 +208,7 @@ def same_place(one: str, other: str) -> bool:
 
 def one_form(location: str) -> str:
     """The location as this project writes it. InvalidInput for a file URI with a host."""
-    from irc_bridge.lance_store.locations import file_uri, local_path
+    from irc_bridge.storage.locations import file_uri, local_path
 
     return file_uri(local_path(location)) if is_local(location) else location.rstrip("/")
 

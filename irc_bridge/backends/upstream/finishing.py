@@ -9,8 +9,8 @@ from irc_bridge.irc_client.lance_tables import LanceTable
 def finish(table: LanceTable, files: TableFiles) -> None:
     """Of the current version, whoever committed it: who dies after the commit leaves the manifest staged, who dies
     after this has both names. It can be repeated, also by several at once."""
-    from irc_bridge.lance_store.manifests import names_of, version_of
     from irc_bridge.lance_store.staged import retire
+    from irc_bridge.storage.layout import names_of, version_of
 
     version = table.current
     manifest = table.manifests.get(version) if version is not None else None

@@ -30,10 +30,10 @@ from irc_bridge.errors import (
     TableAlreadyExists,
     TableNotFound,
 )
-from irc_bridge.lance_store.manifests import VERSIONS, staged_name
-from irc_bridge.lance_store.sent_rows import SentRows, write_rows
+from irc_bridge.lance_store.staged_rows import SentRows, write_rows
 from irc_bridge.lance_store.tables import first_manifest
 from irc_bridge.names import dotted
+from irc_bridge.storage.layout import VERSIONS, staged_name
 
 _MANIFEST = re.compile(r"/_versions/[^/]+\.manifest$")
 

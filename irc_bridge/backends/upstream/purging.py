@@ -25,8 +25,7 @@ from irc_bridge.errors import BridgeError, InvalidInput, NamespaceAlreadyExists,
 from irc_bridge.irc_client.lance_tables import LOCATION
 from irc_bridge.irc_client.server import IrcServer
 from irc_bridge.lance_store.folder_locks import locked
-from irc_bridge.lance_store.markers import DEREGISTERED, LOCK, TABLE_PARTS
-from irc_bridge.lance_store.mirrored import remove_engine_folders
+from irc_bridge.lance_store.mirror_layout import remove_engine_folders
 from irc_bridge.lance_store.purges import (
     NotesInStorage,
     PurgeNote,
@@ -37,8 +36,9 @@ from irc_bridge.lance_store.purges import (
     note_of,
     token_of,
 )
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import DEREGISTERED, LOCK, TABLE_PARTS
 from irc_bridge.names import dotted
+from irc_bridge.storage.base import Storage
 
 log = logging.getLogger(__name__)
 

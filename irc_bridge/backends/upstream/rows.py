@@ -16,8 +16,8 @@ from irc_bridge.catalog.models import Commit, Levels, NewVersion, TableInfo, Tab
 from irc_bridge.errors import CommitFailed, Conflict, InvalidInput, NotFound, TableAlreadyExists
 from irc_bridge.lance_store import counting
 from irc_bridge.lance_store.failures import Lost
-from irc_bridge.lance_store.mirrored import prepare_for_engines
-from irc_bridge.lance_store.sent_rows import write_rows
+from irc_bridge.lance_store.mirror_layout import prepare_for_engines
+from irc_bridge.lance_store.staged_rows import write_rows
 from irc_bridge.names import dotted
 
 _ATTEMPTS = 20

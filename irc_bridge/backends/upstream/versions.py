@@ -97,7 +97,7 @@ class Versions:
 
     def delete(self, table: Levels, ranges: Sequence[VersionRange], ignore_missing: bool = True) -> int:
         """The catalog forgets them first; who dies before the files are gone leaves those to the same call."""
-        from irc_bridge.lance_store.ranges import versions_in
+        from irc_bridge.lance_store.version_files import versions_in
 
         found, files, latest = self.current(table)
         if not found.by_catalog and not found.knows_lance:

@@ -14,20 +14,13 @@ from lance.fragment import write_fragments
 
 from irc_bridge.catalog.models import TableVersion
 from irc_bridge.errors import BrokenTable, InvalidInput, TableAlreadyExists
-from irc_bridge.lance_store.failures import Lost, Missing, first_line, lance_errors
-from irc_bridge.lance_store.first_file import FirstFile
-from irc_bridge.lance_store.manifests import (
-    DATA,
-    FIRST,
-    VERSIONS,
-    head_of,
-    newest_of,
-    staged_name,
-    with_metadata,
-)
+from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
+from irc_bridge.lance_store.manifests import head_of, with_metadata
 from irc_bridge.lance_store.schemas import require_readable
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import FirstFile
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.base import Storage, first_line
+from irc_bridge.storage.layout import DATA, FIRST, VERSIONS, newest_of, staged_name
 
 _EXISTS = "Dataset already exists"
 
