@@ -3,7 +3,6 @@ content of a table. It is made on a copy of the table that holds nothing but its
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,29 +24,6 @@ from irc_bridge.storage.layout import DATA, FIRST, VERSIONS, newest_of, staged_n
 _EXISTS = "Dataset already exists"
 
 
-@dataclass(frozen=True, slots=True)
-class FirstWithRows(FirstFile):
-    files: tuple[str, ...]
-    """What goes again when the manifest does not make the table."""
-
-    def put(self) -> bool:
-        won = FirstFile.put(self)
-        if not won:
-            self._discard()
-        return won
-
-    def is_whole(self) -> bool:
-        return self.is_there() and all(self.storage.identity(file) is not None for file in self.files)
-
-    def remove(self) -> None:
-        FirstFile.remove(self)
-        self._discard()
-
-    def _discard(self) -> None:
-        for file in self.files:
-            self.storage.delete(file)
-
-
 class SentRows:
     def __init__(self, storage: Storage, path: str, operation: Any) -> None:
         self._storage = storage
@@ -55,14 +31,14 @@ class SentRows:
         self._operation = operation
         self._staged: str | None = None
 
-    def first(self, metadata: Mapping[str, str]) -> FirstWithRows:
+    def first(self, metadata: Mapping[str, str]) -> FirstFile:
         """Version 1 of a new table. Without it the files of the rows go again."""
         try:
             manifest = with_metadata(_manifest_after(self._operation), metadata)
         except BaseException:
             self.discard()
             raise
-        return FirstWithRows(self._storage, f"{self._path}/{FIRST}", manifest, self.files)
+        return FirstFile(self._storage, f"{self._path}/{FIRST}", manifest, self.files)
 
     def stage(self, base: TableVersion | None, metadata: Mapping[str, str]) -> str:
         """Writes the manifest of the version after `base` and gives its path inside the table. Raises Lost when

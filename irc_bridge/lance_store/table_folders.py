@@ -60,18 +60,28 @@ class FirstFile:
     storage: Storage
     path: str
     content: bytes
+    rows: tuple[str, ...] = ()
+    """The files of the rows of version 1. They are removed when the manifest does not make the table."""
 
     def put(self) -> bool:
         """False when there is one already. When a first answer was lost, what is there already is our own."""
-        return self.storage.put_if_absent(self.path, self.content) or self.is_there()
+        made = self.storage.put_if_absent(self.path, self.content) or self.is_there()
+        if not made:
+            self._discard_rows()
+        return made
 
     def is_there(self) -> bool:
         return self.storage.read(self.path) == self.content
 
     def is_whole(self) -> bool:
         """Whether it is there with all files that it names: a drop takes those too that were there before it."""
-        return self.is_there()
+        return self.is_there() and all(self.storage.identity(file) is not None for file in self.rows)
 
     def remove(self) -> None:
         if self.is_there():
             self.storage.delete(self.path)
+        self._discard_rows()
+
+    def _discard_rows(self) -> None:
+        for file in self.rows:
+            self.storage.delete(file)

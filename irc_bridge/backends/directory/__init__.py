@@ -34,9 +34,10 @@ def open_directory(
     if table_version_management and not manifest_enabled:
         raise InvalidInput(f"{root} has table_version_management, which needs manifest_enabled: set that too")
     # late, because Lance takes a while to import
-    from irc_bridge.backends.directory.folder_catalog import FolderCatalog
+    from irc_bridge.backends.directory.folder_names import FolderNames
     from irc_bridge.backends.directory.manifest_catalog import ManifestCatalog
     from irc_bridge.backends.directory.together import ManagedCatalog
+    from irc_bridge.lance_catalog.catalog import LanceCatalog
     from irc_bridge.lance_store.tables import LanceTables
     from irc_bridge.storage.base import open_storage
 
@@ -46,4 +47,4 @@ def open_directory(
         return ManagedCatalog(storage, tables, dir_listing_enabled, manage_versions=True)
     if manifest_enabled:
         return ManifestCatalog(storage, tables, dir_listing_enabled)
-    return FolderCatalog(storage, tables, shown_in)
+    return LanceCatalog(FolderNames(storage, tables, shown_in))

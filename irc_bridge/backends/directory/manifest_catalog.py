@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 
 from irc_bridge.backends.directory import namespaces
-from irc_bridge.backends.directory.beginnings import first_properties, its_uuid
 from irc_bridge.backends.directory.folders import FolderState
 from irc_bridge.backends.directory.layout import (
     asked_folder,
@@ -19,16 +18,17 @@ from irc_bridge.backends.directory.layout import (
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest_reads import ManifestReads
 from irc_bridge.backends.directory.moving import Mover
-from irc_bridge.backends.directory.name_errors import LocationOverlaps, no_table, table_exists
 from irc_bridge.backends.directory.names import is_valid, object_id, require_valid_table
 from irc_bridge.backends.directory.namespaces import require_free, require_namespace
 from irc_bridge.backends.directory.objects import Objects
+from irc_bridge.backends.directory.properties import first_properties, its_uuid
 from irc_bridge.backends.directory.purging import registered_again
 from irc_bridge.backends.directory.registering import registered_folder
 from irc_bridge.backends.directory.rows import Rows
 from irc_bridge.catalog.identity import kept_uuid, table_uuid
 from irc_bridge.catalog.models import TABLE_UUID, History, Levels, NewTable, PropertyChanges, TableInfo
 from irc_bridge.errors import BrokenTable, ConcurrentModification, Conflict, InvalidInput, NotFound
+from irc_bridge.lance_catalog.errors import LocationOverlaps, no_table, table_exists
 from irc_bridge.lance_store.failures import Lost
 from irc_bridge.lance_store.folder_locks import FolderLock, locked
 from irc_bridge.lance_store.purges import Mark

@@ -12,7 +12,6 @@ from irc_bridge.backends.directory.loading import Found, Loader, Token
 from irc_bridge.backends.directory.managed import ManagedVersions
 from irc_bridge.backends.directory.manifest import Manifest, Snapshot
 from irc_bridge.backends.directory.manifest_versions import VersionsInManifest
-from irc_bridge.backends.directory.name_errors import no_namespace, no_table
 from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id
 from irc_bridge.backends.directory.namespaces import require_namespace
 from irc_bridge.backends.directory.objects import Objects
@@ -30,6 +29,7 @@ from irc_bridge.catalog.models import (
     TableInfo,
     Unchanged,
 )
+from irc_bridge.lance_catalog.errors import no_namespace, no_table
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.version_files import VersionFiles
 from irc_bridge.storage.base import Storage

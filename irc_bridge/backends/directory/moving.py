@@ -19,12 +19,12 @@ from contextlib import suppress
 from irc_bridge.backends.directory.folders import Folders
 from irc_bridge.backends.directory.layout import hashed_folder, require_folder
 from irc_bridge.backends.directory.loading import Found
-from irc_bridge.backends.directory.name_errors import committed_meanwhile, no_table
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.objects import Row
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import Conflict, InvalidInput, NotFound
+from irc_bridge.lance_catalog.errors import committed_meanwhile, no_table
 from irc_bridge.lance_store.folder_locks import FolderLocked, locked
 from irc_bridge.lance_store.table_folders import LOCK
 from irc_bridge.lance_store.tables import LanceTables

@@ -14,7 +14,6 @@ from contextlib import suppress
 import pyarrow as pa
 
 from irc_bridge.backends.directory.commits import Commits
-from irc_bridge.backends.directory.name_errors import dropped_meanwhile, table_exists
 from irc_bridge.catalog.models import (
     TABLE_UUID,
     Commit,
@@ -27,6 +26,7 @@ from irc_bridge.catalog.models import (
     Unchanged,
 )
 from irc_bridge.errors import CommitFailed, Conflict, InvalidInput, NotFound, TableAlreadyExists
+from irc_bridge.lance_catalog.errors import dropped_meanwhile, table_exists
 from irc_bridge.lance_store import counting
 from irc_bridge.lance_store.failures import Lost
 from irc_bridge.lance_store.mirror_layout import prepare_for_engines

@@ -7,11 +7,11 @@ from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import parts_above
 from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest import Change, Manifest
-from irc_bridge.backends.directory.name_errors import LocationOverlaps, committed_meanwhile, no_table
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.namespaces import require_free, require_namespace
 from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text, version_id, with_moved_from
 from irc_bridge.catalog.models import Levels
+from irc_bridge.lance_catalog.errors import LocationOverlaps, committed_meanwhile, no_table
 from irc_bridge.lance_store.failures import Lost
 from irc_bridge.storage.base import Storage
 

@@ -1,9 +1,9 @@
 """Against a server that does not know Lance: once a commit is in, the staged manifest gets its final name."""
 
-from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.catalog.models import NewVersion
 from irc_bridge.errors import BrokenTable
 from irc_bridge.irc_client.lance_tables import LanceTable
+from irc_bridge.lance_store.table_files import TableFiles
 
 
 def finish(table: LanceTable, files: TableFiles) -> None:

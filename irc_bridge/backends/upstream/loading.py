@@ -4,13 +4,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.backends.upstream.finishing import finish
 from irc_bridge.catalog.guard import GUARD_SUMMARY
 from irc_bridge.catalog.models import COMMITS, TABLE_TYPE, TABLE_UUID, History, Levels, TableInfo, Unchanged
 from irc_bridge.catalog.properties import GC_ENABLED
 from irc_bridge.errors import BridgeError
 from irc_bridge.irc_client.lance_tables import LOCATION, LanceTable
+from irc_bridge.lance_store.table_files import TableFiles
 
 if TYPE_CHECKING:
     from irc_bridge.lance_store.tables import Content

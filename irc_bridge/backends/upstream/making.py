@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.backends.upstream.finishing import finish
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.catalog.models import COMMITS, Levels, NewVersion
@@ -26,6 +25,7 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
 )
 from irc_bridge.irc_client.lance_tables import Json, LanceTable, next_version
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.names import dotted
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from irc_bridge.backends.upstream.files import TableFiles, below
+from irc_bridge.backends.upstream.files import below
 from irc_bridge.backends.upstream.loading import Found, read
 from irc_bridge.backends.upstream.purging import Purging
 from irc_bridge.backends.upstream.rows import Rows
@@ -31,6 +31,7 @@ from irc_bridge.errors import (
     TableNotFound,
 )
 from irc_bridge.lance_store.staged_rows import SentRows, write_rows
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.lance_store.tables import first_manifest
 from irc_bridge.names import dotted
 from irc_bridge.storage.layout import VERSIONS, staged_name

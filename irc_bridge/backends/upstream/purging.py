@@ -16,7 +16,7 @@ from functools import partial
 from hashlib import blake2b
 
 from irc_bridge.backends.upstream import listing
-from irc_bridge.backends.upstream.files import TableFiles, below, one_form, same_place
+from irc_bridge.backends.upstream.files import below, one_form, same_place
 from irc_bridge.backends.upstream.loading import Found
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.catalog.models import TABLE_UUID, Deregistered, Levels, Purge
@@ -36,6 +36,7 @@ from irc_bridge.lance_store.purges import (
     note_of,
     token_of,
 )
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.lance_store.table_folders import DEREGISTERED, LOCK, TABLE_PARTS
 from irc_bridge.names import dotted
 from irc_bridge.storage.base import Storage

@@ -3,12 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.backends.upstream.loading import Found, info_of, token_of
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.backends.upstream.versions import Versions
 from irc_bridge.catalog.models import Levels, NewVersion, Page, TableInfo, VersionRange, VersionRecord
 from irc_bridge.irc_client.server import TRANSACTION
+from irc_bridge.lance_store.table_files import TableFiles
 
 
 class TableVersions(ABC):

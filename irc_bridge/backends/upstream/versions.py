@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.backends.upstream.finishing import finish
 from irc_bridge.backends.upstream.making import Making
 from irc_bridge.backends.upstream.tables import Tables
@@ -18,6 +17,7 @@ from irc_bridge.errors import (
 )
 from irc_bridge.irc_client.lance_tables import MAIN, LanceTable, change, next_version
 from irc_bridge.irc_client.server import TRANSACTION
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.names import dotted
 
 _ATTEMPTS = 3
