@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers, QueryParams
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from irc_bridge import bodies, names
 from irc_bridge.catalog.passing import CanActForClients
-from irc_bridge.catalog.ports import Catalog
+from irc_bridge.catalog.ports import Catalog, can
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
 from irc_bridge.errors import BridgeError, Internal, PermissionDenied, Unsupported
 
@@ -45,21 +45,14 @@ class Call:
     @cached_property
     def catalog(self) -> Catalog:
         catalog = self.warehouse.catalog
-        if _is_able(type(catalog), CanActForClients):
+        if can(catalog, CanActForClients):
             return cast(CanActForClients, catalog).acting_for(self.headers.get("authorization"))
         return catalog
 
     def able(self, ability: type[Ability]) -> Ability:
-        wanted: Any = ability
-        if not _is_able(type(self.catalog), wanted):
+        if not can(self.catalog, ability):
             raise Unsupported(f"Warehouse {self.warehouse.name} does not support {self.operation}")
         return cast(Ability, self.catalog)
-
-
-@lru_cache
-def _is_able(catalog: type[Catalog], ability: type[Any]) -> bool:
-    """Looking at every method of a protocol takes long."""
-    return issubclass(catalog, ability)
 
 
 _LONGEST_KNOWN_QUERY = 256

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 import pyarrow as pa
 
@@ -28,7 +29,7 @@ from irc_bridge.lance_catalog.errors import dropped_meanwhile
 from irc_bridge.lance_catalog.loading import Loading, Token
 from irc_bridge.lance_catalog.names import Names, ResolvedTable
 from irc_bridge.lance_catalog.rows import Rows
-from irc_bridge.lance_catalog.versions import TableChange
+from irc_bridge.lance_catalog.versions import KeeperOfSeveral, TableChange
 from irc_bridge.lance_store import counting
 from irc_bridge.lance_store.mirror_layout import prepare_for_engines
 
@@ -41,7 +42,8 @@ _ABILITIES = (
 
 
 class LanceCatalog:
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, several: KeeperOfSeveral | None = None) -> None:
+        """`several` commits to several tables at once, where the backend can do that."""
         self.probes_inline = names.probes_inline
         self._names = names
         self._loading = Loading(names)
@@ -50,6 +52,8 @@ class LanceCatalog:
         for ability in _ABILITIES:
             if hasattr(names, ability):
                 setattr(self, ability, getattr(names, ability))
+        if several is not None:
+            self.commit_together = partial(self._commits.commit_together, several)
 
     def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
         return self._names.list_namespaces(parent, page)

@@ -26,7 +26,7 @@ from irc_bridge.errors import (
 )
 from irc_bridge.lance_catalog.loading import LoadedTable, Loading
 from irc_bridge.lance_catalog.names import Names, ResolvedTable
-from irc_bridge.lance_catalog.versions import TableChange
+from irc_bridge.lance_catalog.versions import KeeperOfSeveral, TableChange
 from irc_bridge.lance_store.failures import Lost
 from irc_bridge.lance_store.metadata_change import Reshape
 from irc_bridge.lance_store.tags import require_tag_name
@@ -62,6 +62,26 @@ class Commits:
             ranges = [VersionRange(version, version + 1) for version in sorted(commit.remove_versions)]
             now = self._loading.with_versions(table)
             now.versions.delete(now, ranges, ignore_missing=True)
+
+    def commit_together(
+        self, keeper: KeeperOfSeveral, changes: Mapping[Levels, Decide], history: History = History.HEADS
+    ) -> None:
+        """All or none of them."""
+        repeated(lambda: self._commit_together(keeper, changes, history), list(changes))
+
+    def _commit_together(
+        self, keeper: KeeperOfSeveral, changes: Mapping[Levels, Decide], history: History
+    ) -> None:
+        planned: list[TableChange] = []
+        with discarding(planned):
+            for table, decide in changes.items():
+                planned.append(self.planned(table, decide, history, keeper.require_able))
+            try:
+                keeper.make([each for each in planned if each.new is not None])
+            except (TableVersionAlreadyExists, ConcurrentModification) as error:
+                raise Lost(str(error)) from error
+        for each in planned:
+            self._names.store_properties(each)
 
     def planned(self, name: Levels, decide: Decide, history: History, check: Check | None = None) -> TableChange:
         """What a commit changes, with the manifest of its version staged."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
 from irc_bridge.errors import BrokenTable
-from irc_bridge.lance_catalog.names import Names, ResolvedTable
+from irc_bridge.lance_catalog.names import Names, ResolvedTable, finished
 from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.lance_store.tables import Content
 
@@ -53,7 +53,7 @@ class Loading:
             token = self._token(table)
             if token.stored is not None and token == known:
                 return Unchanged(token)
-            return self._with_moved_versions(self._read(table, history, token), history)
+            return self._with_moved_versions(self.read(table, history, token), history)
         return self.load(name, history)
 
     def load_to_commit(self, name: Levels, history: History) -> LoadedTable:
@@ -67,10 +67,7 @@ class Loading:
 
     def finished(self, name: Levels) -> ResolvedTable:
         """The table, after a version was finished that a process made only half."""
-        table = self._names.resolve(name)
-        while table.versions.finish_pending(table):
-            table = self._names.resolve(name)
-        return table
+        return finished(self._names, name)
 
     def with_versions(self, name: Levels) -> ResolvedTable:
         """The table, after the keeper has its versions that its properties name."""
@@ -90,9 +87,9 @@ class Loading:
         for attempt in range(1, _ATTEMPTS):
             # a table that somebody drops, or gives up making, looks broken until its name is gone too
             with suppress(BrokenTable):
-                return self._read(resolve(name), history)
+                return self.read(resolve(name), history)
             time.sleep(0.01 * attempt)
-        return self._read(resolve(name), history)
+        return self.read(resolve(name), history)
 
     def _with_moved_versions(self, loaded: LoadedTable, history: History) -> TableInfo:
         """The first read after `managed_by` changed moves the versions to the other keeper."""
@@ -104,7 +101,7 @@ class Loading:
         stored = table.files.storage.table_stamp(table.path)
         return Token(self._names.state(table), stored, table.stamp, table.files)
 
-    def _read(self, table: ResolvedTable, history: History, token: Token | None = None) -> LoadedTable:
+    def read(self, table: ResolvedTable, history: History, token: Token | None = None) -> LoadedTable:
         token = token or self._token(table)
         # first, because a commit moves them into the table
         kept = self._names.kept_properties(table)

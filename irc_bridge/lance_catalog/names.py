@@ -121,3 +121,11 @@ class Names(Protocol):
     def allowed_locations(self) -> Sequence[str]: ...
 
     def storage_options(self, table: Levels) -> Mapping[str, str]: ...
+
+
+def finished(names: Names, name: Levels) -> ResolvedTable:
+    """The table, after a version was finished that a process made only half."""
+    table = names.resolve(name)
+    while table.versions.finish_pending(table):
+        table = names.resolve(name)
+    return table

@@ -50,6 +50,15 @@ class Versions(Protocol):
         """Whether a version counts that its file just made."""
 
 
+class KeeperOfSeveral(Protocol):
+    """A keeper of versions that can make versions of several tables in one commit."""
+
+    def require_able(self, table: ResolvedTable, info: TableInfo, commit: Commit) -> None:
+        """InvalidInput for a commit that cannot be part of a commit to several tables."""
+
+    def make(self, changes: Sequence[TableChange]) -> tuple[VersionRecord, ...]: ...
+
+
 class FilesOfNames(Protocol):
     """What `FileVersions` asks the keeper of names."""
 

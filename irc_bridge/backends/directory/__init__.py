@@ -35,16 +35,14 @@ def open_directory(
         raise InvalidInput(f"{root} has table_version_management, which needs manifest_enabled: set that too")
     # late, because Lance takes a while to import
     from irc_bridge.backends.directory.folder_names import FolderNames
-    from irc_bridge.backends.directory.manifest_catalog import ManifestCatalog
-    from irc_bridge.backends.directory.together import ManagedCatalog
+    from irc_bridge.backends.directory.manifest_names import ManifestNames
     from irc_bridge.lance_catalog.catalog import LanceCatalog
     from irc_bridge.lance_store.tables import LanceTables
     from irc_bridge.storage.base import open_storage
 
     storage = open_storage(root, storage_options, allowed_locations)
     tables = LanceTables(storage, [root, *allowed_locations])
-    if table_version_management:
-        return ManagedCatalog(storage, tables, dir_listing_enabled, manage_versions=True)
-    if manifest_enabled:
-        return ManifestCatalog(storage, tables, dir_listing_enabled)
-    return LanceCatalog(FolderNames(storage, tables, shown_in))
+    if not manifest_enabled:
+        return LanceCatalog(FolderNames(storage, tables, shown_in))
+    names = ManifestNames(storage, tables, dir_listing_enabled, table_version_management)
+    return LanceCatalog(names, names.versions if table_version_management else None)
