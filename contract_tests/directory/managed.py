@@ -45,7 +45,7 @@ def keeper_of(mode: str, root: Path | str, **options: str) -> ManifestNames:
 
 
 def catalog_over(names: ManifestNames) -> Directory:
-    return LanceCatalog(names, names.versions)  # type: ignore[return-value]
+    return LanceCatalog(names, names)  # type: ignore[return-value]
 
 
 def manifest(root: Path) -> lance.LanceDataset:

@@ -1,7 +1,7 @@
 """A catalog of Lance tables. A backend brings a keeper of names; what the keeper can do, the catalog can do."""
 
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -27,18 +27,13 @@ from irc_bridge.errors import NotFound
 from irc_bridge.lance_catalog.commits import Commits
 from irc_bridge.lance_catalog.errors import dropped_meanwhile
 from irc_bridge.lance_catalog.loading import Loading, Token
-from irc_bridge.lance_catalog.names import Names, ResolvedTable
+from irc_bridge.lance_catalog.names import CreatedTable, Names, ResolvedTable
 from irc_bridge.lance_catalog.rows import Rows
 from irc_bridge.lance_catalog.versions import KeeperOfSeveral, TableChange
 from irc_bridge.lance_store import counting
 from irc_bridge.lance_store.mirror_layout import prepare_for_engines
 
 _LOOKS = 20
-_ABILITIES = (
-    *("create_namespace", "drop_namespace", "update_namespace_properties", "rename_table"),
-    *("deregistered", "purges", "remove_purged"),
-)
-"""Methods of ports that some keepers of names have. A catalog has those that its keeper has."""
 
 
 class LanceCatalog:
@@ -49,11 +44,12 @@ class LanceCatalog:
         self._loading = Loading(names)
         self._commits = Commits(names, self._loading)
         self._rows = Rows(names, self._loading, self._commits)
-        for ability in _ABILITIES:
-            if hasattr(names, ability):
-                setattr(self, ability, getattr(names, ability))
+        for ability in names.abilities:
+            setattr(self, ability, getattr(names, ability))
         if several is not None:
             self.commit_together = partial(self._commits.commit_together, several)
+            if several.commits_beside_others:
+                self.commit_beside = partial(self._commits.commit_beside, several)
 
     def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
         return self._names.list_namespaces(parent, page)
@@ -87,9 +83,11 @@ class LanceCatalog:
         return self._names.place_table(table, location)
 
     def create_table(self, table: Levels, new: NewTable) -> TableInfo:
-        properties = self._names.create(table, new)
-        created = self._created(table, new, properties)
-        if created.latest is not None:
+        made = self._names.create(table, new)
+        if made.table is not None and new.schema is None:
+            return self._loading.read(made.table, History.ALL).info
+        created = self._created(table, new, made)
+        if made.table is None and created.latest is not None:
             # the keeper that the properties name gets the first version
             with suppress(NotFound):
                 self._loading.with_versions(table)
@@ -121,7 +119,7 @@ class LanceCatalog:
         return tuple(made.get(each.new) or each.table.versions.make([each])[0] for each in changes)
 
     def _create_version(self, new: NewVersion) -> VersionRecord:
-        table = self._loading.with_versions(new.table)
+        table = self._names.resolve_to_make(new.table, new.version) or self._loading.with_versions(new.table)
         (record,) = table.versions.make([TableChange(table, new)])
         return record
 
@@ -169,7 +167,7 @@ class LanceCatalog:
         return counting.table_stats(files.storage, files.tables, files.path, latest)
 
     def prepare_for_engines(self, table: Levels, empty_list: bytes | None) -> str | None:
-        resolved = self._names.resolve(table)
+        resolved = self._names.resolve_known(table)
         storage = resolved.files.storage
         if empty_list is None and not storage.local:
             return None
@@ -184,14 +182,14 @@ class LanceCatalog:
     def _described(self, table: ResolvedTable, version: int | None) -> VersionRecord:
         return table.files.versions.describe(table.path, _counted(table, version))
 
-    def _created(self, table: Levels, new: NewTable, properties: Mapping[str, str]) -> TableInfo:
+    def _created(self, table: Levels, new: NewTable, made: CreatedTable) -> TableInfo:
         """The table as the caller just made it, whatever others did to it since."""
-        for attempt in range(_LOOKS):
+        for attempt in range(_LOOKS if made.table is None else 1):
             try:
                 info = self._now(table) if new.schema is None else self.load_version(table, 1)
             except NotFound as error:
                 raise dropped_meanwhile(table) from error
-            if info.properties.get(TABLE_UUID) == properties[TABLE_UUID]:
+            if info.properties.get(TABLE_UUID) == made.properties[TABLE_UUID]:
                 return info
             # a creator that lost the name to this declared table may not have removed its first version yet
             time.sleep(0.002 * attempt)
@@ -209,7 +207,11 @@ def _counted(table: ResolvedTable, version: int | None) -> int | None:
     """The version that is meant: the latest that counts when none is named. TableVersionNotFound."""
     if table.counted is None:
         return version
-    wanted = max(table.counted, default=0) if version is None else version
+    wanted = _latest(table.counted) if version is None else version
     if wanted not in table.counted:
         raise table.files.versions.no_version(table.path, version)
     return wanted
+
+
+def _latest(versions: Collection[int]) -> int:
+    return versions.stop - 1 if isinstance(versions, range) else max(versions, default=0)

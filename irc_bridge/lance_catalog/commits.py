@@ -12,6 +12,8 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
+from uuid import uuid4
 
 from irc_bridge.catalog.models import COMMITS, Commit, History, Levels, NewVersion, TableInfo, VersionRange
 from irc_bridge.catalog.ports import Decide
@@ -35,6 +37,8 @@ from irc_bridge.names import dotted
 _ATTEMPTS = 100
 _REMEMBERED = 32
 
+Others = Sequence[Mapping[str, Any]]
+"""Changes of tables that are no Lance tables, as a client sent them."""
 Check = Callable[[ResolvedTable, TableInfo, Commit], None]
 """Raises InvalidInput for a commit that cannot take part."""
 
@@ -67,21 +71,31 @@ class Commits:
         self, keeper: KeeperOfSeveral, changes: Mapping[Levels, Decide], history: History = History.HEADS
     ) -> None:
         """All or none of them."""
-        repeated(lambda: self._commit_together(keeper, changes, history), list(changes))
+        self.commit_beside(keeper, changes, (), history)
 
-    def _commit_together(
-        self, keeper: KeeperOfSeveral, changes: Mapping[Levels, Decide], history: History
+    def commit_beside(
+        self, keeper: KeeperOfSeveral, changes: Mapping[Levels, Decide], others: Others, history: History
+    ) -> None:
+        keeper.require_transactions()
+        repeated(lambda: self._commit_all(keeper, changes, others, history), list(changes))
+
+    def _commit_all(
+        self, keeper: KeeperOfSeveral, changes: Mapping[Levels, Decide], others: Others, history: History
     ) -> None:
         planned: list[TableChange] = []
         with discarding(planned):
             for table, decide in changes.items():
                 planned.append(self.planned(table, decide, history, keeper.require_able))
             try:
-                keeper.make([each for each in planned if each.new is not None])
+                keeper.commit_all(planned, others)
             except (TableVersionAlreadyExists, ConcurrentModification) as error:
                 raise Lost(str(error)) from error
-        for each in planned:
-            self._names.store_properties(each)
+            except CommitFailed as error:
+                if others:
+                    # the refusal may be about the changes of others
+                    raise
+                raise Lost(str(error)) from error
+        keeper.after_all(planned)
 
     def planned(self, name: Levels, decide: Decide, history: History, check: Check | None = None) -> TableChange:
         """What a commit changes, with the manifest of its version staged."""
@@ -92,13 +106,12 @@ class Commits:
         for tag in commit.set_tags:
             require_tag_name(tag)
         new = commit.new_version or self._staged(loaded, commit)
-        return TableChange(loaded.table, new, commit, loaded.info)
+        return TableChange(loaded.table, new, commit, loaded.info, commit.identity or uuid4().hex)
 
     def _staged(self, loaded: LoadedTable, commit: Commit) -> NewVersion | None:
         """The version that properties and schema make. None when they change nothing in a version."""
         table, latest = loaded.table, loaded.info.latest
-        changes_schema = commit.schema is not None or commit.schema_metadata is not None
-        if latest is None and changes_schema:
+        if latest is None and not _same_schema(loaded.info, commit):
             raise InvalidInput(
                 f"{dotted(table.name)} is only declared: its first version, written with Lance, gives it a schema"
             )
@@ -114,13 +127,28 @@ class Commits:
     def _next_metadata(self, loaded: LoadedTable, commit: Commit) -> dict[str, str] | None:
         """The Lance table metadata of the next version. None when it has what the latest has."""
         info = loaded.info
+        if not self._names.properties_in_manifest:
+            return _metadata_with_schema(loaded, commit)
         metadata = properties_after(info, commit)
-        same_schema = commit.schema is None and commit.schema_metadata in (None, info.schema_metadata)
-        if metadata == info.properties and same_schema:
+        if metadata == info.properties and _same_schema(info, commit):
             return None
         if commit.identity is not None:
             metadata[COMMITS] = remembered(info.properties.get(COMMITS, ""), commit.identity)
         return metadata
+
+
+def _same_schema(info: TableInfo, commit: Commit) -> bool:
+    return commit.schema is None and commit.schema_metadata in (None, info.schema_metadata)
+
+
+def _metadata_with_schema(loaded: LoadedTable, commit: Commit) -> dict[str, str] | None:
+    """The same where the backend keeps the properties with the name: only the schema is the version's."""
+    if _same_schema(loaded.info, commit):
+        return None
+    metadata = dict(loaded.metadata)
+    if commit.identity is not None and not (commit.set_properties or commit.remove_properties):
+        metadata[COMMITS] = remembered(metadata.get(COMMITS, ""), commit.identity)
+    return metadata
 
 
 def repeated(attempt: Callable[[], None], tables: Sequence[Levels]) -> None:
@@ -157,12 +185,18 @@ def lost_to_others(change: TableChange) -> Iterator[None]:
     is that too."""
     try:
         yield
-    except (TableVersionAlreadyExists, ConcurrentModification) as error:
+    except (TableVersionAlreadyExists, ConcurrentModification, CommitFailed) as error:
         raise Lost(str(error)) from error
     except (NotFound, InvalidInput) as error:
-        if change.is_staged_here:
+        if change.is_staged_here and (isinstance(error, NotFound) or not _is_staged(change)):
             raise Lost(str(error)) from error
         raise
+
+
+def _is_staged(change: TableChange) -> bool:
+    """Whether the staged manifest is still there."""
+    table, new = change.table, change.new
+    return new is not None and table.files.storage.identity(f"{table.path}/{new.staged_path}") is not None
 
 
 def properties_after(info: TableInfo, commit: Commit) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from irc_bridge.catalog.models import History, Levels, TableInfo, Unchanged
 from irc_bridge.errors import BrokenTable
-from irc_bridge.lance_catalog.names import Names, ResolvedTable, finished
+from irc_bridge.lance_catalog.names import Names, ResolvedTable, finish, finished
 from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.lance_store.tables import Content
 
@@ -22,13 +22,13 @@ class Token:
 
     state: Hashable
     """What the backend said of the table."""
-    stored: Hashable | None
+    storage: Hashable | None
     """The stamp of the table's files."""
     stamp: Hashable | None = field(compare=False)
     files: TableFiles = field(compare=False)
 
     def files_are_current(self) -> bool:
-        return self.files.storage.same_table_stamp(self.files.path, self.stored)
+        return self.files.storage.same_table_stamp(self.files.path, self.storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class Loading:
     def refresh(self, name: Levels, history: History, known: Hashable) -> TableInfo | Unchanged:
         """Unchanged where `known` is the token of an answer that is still right."""
         with suppress(BrokenTable):
-            table = self.finished(name)
+            table = self._names.resolve(name)
             token = self._token(table)
-            if token.stored is not None and token == known:
+            if token.storage is not None and token == known:
                 return Unchanged(token)
-            return self._with_moved_versions(self.read(table, history, token), history)
+            return self._with_moved_versions(self.read(finish(self._names, table), history), history)
         return self.load(name, history)
 
     def load_to_commit(self, name: Levels, history: History) -> LoadedTable:
@@ -101,16 +101,16 @@ class Loading:
         stored = table.files.storage.table_stamp(table.path)
         return Token(self._names.state(table), stored, table.stamp, table.files)
 
-    def read(self, table: ResolvedTable, history: History, token: Token | None = None) -> LoadedTable:
-        token = token or self._token(table)
+    def read(self, table: ResolvedTable, history: History) -> LoadedTable:
+        token = self._token(table)
         # first, because a commit moves them into the table
         kept = self._names.kept_properties(table)
         content = table.files.tables.read(table.path, history, table.counted)
         if content is not None:
             return LoadedTable(table, self._info(table, kept, content, token), content.metadata)
-        declared_ms = self._names.declared_ms(table)
+        updated_ms = self._names.updated_ms(table, None)
         properties = self._names.shown_properties(kept, _NO_METADATA)
-        return LoadedTable(table, TableInfo(table.location, properties, (), {}, declared_ms, token), _NO_METADATA)
+        return LoadedTable(table, TableInfo(table.location, properties, (), {}, updated_ms, token), _NO_METADATA)
 
     def _info(self, table: ResolvedTable, kept: Mapping[str, str], content: Content, token: Token) -> TableInfo:
         return TableInfo(
@@ -118,7 +118,7 @@ class Loading:
             properties=self._names.shown_properties(kept, content.metadata),
             versions=content.versions,
             tags=content.tags,
-            updated_ms=content.versions[-1].timestamp_ms,
+            updated_ms=self._names.updated_ms(table, content.versions[-1].timestamp_ms),
             token=token,
             schema_metadata=content.schema_metadata,
             mirrored=content.mirrored,

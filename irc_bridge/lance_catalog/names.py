@@ -3,7 +3,7 @@ the table's versions."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from irc_bridge.catalog.models import EVERYTHING, Levels, NewTable, Page, PageRequest, TableInfo
 from irc_bridge.lance_store.table_files import TableFiles
@@ -38,15 +38,25 @@ class ResolvedTable:
         return self.files.location
 
 
+class CreatedTable(NamedTuple):
+    properties: Mapping[str, str]
+    """Those that the table begins with, its uuid among them."""
+    table: ResolvedTable | None = None
+    """The table, where its name is decided by the time it is made."""
+
+
 class Names(Protocol):
-    """A keeper of names. What it can do beside this (change namespaces, rename, list purged tables), it says with
-    the methods of the ports in `irc_bridge.catalog.ports`."""
+    """A keeper of names."""
 
     probes_inline: bool
     """True when `is_current` never waits for a network."""
     properties_in_manifest: bool
     """True when the properties of a table with versions are Lance table metadata; False when the backend keeps
     them with the name."""
+
+    @property
+    def abilities(self) -> Sequence[str]:
+        """The attributes of further ports (`irc_bridge.catalog.ports`) that the catalog gets from this keeper."""
 
     def list_namespaces(self, parent: Levels, page: PageRequest = EVERYTHING) -> Page[str]: ...
 
@@ -63,6 +73,13 @@ class Names(Protocol):
     def resolve(self, table: Levels) -> ResolvedTable:
         """Reads only. TableNotFound, NamespaceNotFound."""
 
+    def resolve_known(self, table: Levels) -> ResolvedTable:
+        """As `resolve`; what the backend was told in the same request need not be asked again."""
+
+    def resolve_to_make(self, table: Levels, version: int) -> ResolvedTable | None:
+        """The table as the backend last saw it, where that is enough to make this version. None where the table
+        has to be resolved."""
+
     def is_current(self, stamp: Hashable | None) -> bool:
         """Whether every name still leads where it led when the stamp was given out. False when unsure."""
 
@@ -75,8 +92,9 @@ class Names(Protocol):
     def shown_properties(self, kept: Mapping[str, str], metadata: Mapping[str, str]) -> dict[str, str]:
         """The properties of a table whose latest version has this Lance table metadata."""
 
-    def declared_ms(self, table: ResolvedTable) -> int:
-        """When a table without versions last changed. BrokenTable where the folder is that of no table."""
+    def updated_ms(self, table: ResolvedTable, latest_ms: int | None) -> int:
+        """When the table last changed; `latest_ms` is the time of its latest version. BrokenTable where there is
+        no version and the folder is that of no table."""
 
     def identity(self, table: ResolvedTable, version: int) -> Hashable:
         """Which table a version is made for. A table that was dropped and made again has another identity."""
@@ -107,8 +125,7 @@ class Names(Protocol):
 
     def place_table(self, table: Levels, location: str | None) -> str: ...
 
-    def create(self, table: Levels, new: NewTable) -> Mapping[str, str]:
-        """Makes the table and gives the properties that it begins with, its uuid among them."""
+    def create(self, table: Levels, new: NewTable) -> CreatedTable: ...
 
     def register(self, table: Levels, location: str) -> None: ...
 
@@ -125,7 +142,10 @@ class Names(Protocol):
 
 def finished(names: Names, name: Levels) -> ResolvedTable:
     """The table, after a version was finished that a process made only half."""
-    table = names.resolve(name)
+    return finish(names, names.resolve(name))
+
+
+def finish(names: Names, table: ResolvedTable) -> ResolvedTable:
     while table.versions.finish_pending(table):
-        table = names.resolve(name)
+        table = names.resolve(table.name)
     return table

@@ -1,9 +1,9 @@
 """Who decides about the versions of a table, and the keeper for tables whose files are their versions: there
 put-if-absent of a manifest's final name decides (seed 001 without version management)."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from irc_bridge.catalog.models import Commit, Levels, NewVersion, Page, TableInfo, VersionRange, VersionRecord
 from irc_bridge.lance_catalog.names import ResolvedTable
@@ -18,7 +18,9 @@ class TableChange:
     """The version that the commit makes. Its manifest is staged."""
     commit: Commit = field(default_factory=Commit)
     info: TableInfo | None = None
-    """The table as the commit was decided on it."""
+    """The table as the commit was decided on it; None for a version that was asked for alone."""
+    identity: str = ""
+    """Tells whether the commit is in already."""
 
     @property
     def is_staged_here(self) -> bool:
@@ -29,7 +31,8 @@ class TableChange:
 class Versions(Protocol):
     def make(self, changes: Sequence[TableChange]) -> tuple[VersionRecord, ...]:
         """Makes staged manifests versions. A repeat of what was done succeeds. InvalidInput for a staged manifest
-        that cannot be that version, TableVersionAlreadyExists, ConcurrentModification."""
+        that cannot be that version, TableVersionAlreadyExists, ConcurrentModification. Records are given for
+        changes without `info`."""
 
     def was_made(self, table: ResolvedTable, new: NewVersion) -> bool:
         """Whether that very staged manifest became a version, also when its file is gone and others followed."""
@@ -51,12 +54,22 @@ class Versions(Protocol):
 
 
 class KeeperOfSeveral(Protocol):
-    """A keeper of versions that can make versions of several tables in one commit."""
+    """Commits to several tables at once, all or none."""
+
+    commits_beside_others: bool
+    """Whether changes of tables that are no Lance tables can be part of the commit."""
+
+    def require_transactions(self) -> None:
+        """Unsupported where the backend cannot do that."""
 
     def require_able(self, table: ResolvedTable, info: TableInfo, commit: Commit) -> None:
         """InvalidInput for a commit that cannot be part of a commit to several tables."""
 
-    def make(self, changes: Sequence[TableChange]) -> tuple[VersionRecord, ...]: ...
+    def commit_all(self, changes: Sequence[TableChange], others: Sequence[Mapping[str, Any]]) -> None:
+        """ConcurrentModification, TableVersionAlreadyExists, CommitFailed when nothing was changed."""
+
+    def after_all(self, changes: Sequence[TableChange]) -> None:
+        """Does what is left to do after the commit."""
 
 
 class FilesOfNames(Protocol):

@@ -45,4 +45,4 @@ def open_directory(
     if not manifest_enabled:
         return LanceCatalog(FolderNames(storage, tables, shown_in))
     names = ManifestNames(storage, tables, dir_listing_enabled, table_version_management)
-    return LanceCatalog(names, names.versions if table_version_management else None)
+    return LanceCatalog(names, names if table_version_management else None)

@@ -23,7 +23,7 @@ from irc_bridge.catalog.models import (
 )
 from irc_bridge.errors import InvalidInput, NotFound
 from irc_bridge.lance_catalog.errors import no_namespace, no_table, table_exists
-from irc_bridge.lance_catalog.names import ResolvedTable
+from irc_bridge.lance_catalog.names import CreatedTable, ResolvedTable
 from irc_bridge.lance_catalog.rows import first_version
 from irc_bridge.lance_catalog.versions import FileVersions, TableChange, Versions
 from irc_bridge.lance_store.table_files import TableFiles
@@ -35,6 +35,7 @@ from irc_bridge.storage.base import Storage
 
 class FolderNames:
     properties_in_manifest = True
+    abilities = ("deregistered", "purges", "remove_purged")
 
     def __init__(self, storage: Storage, tables: LanceTables, shown_in: str) -> None:
         """`shown_in` is what commands call the place of the tables: warehouse and namespace."""
@@ -72,6 +73,12 @@ class FolderNames:
             raise no_table(table)
         return ResolvedTable(table, self._files(listed_folder(table[0])), self._versions)
 
+    def resolve_known(self, table: Levels) -> ResolvedTable:
+        return self.resolve(table)
+
+    def resolve_to_make(self, table: Levels, version: int) -> ResolvedTable | None:
+        return None
+
     def is_current(self, stamp: Hashable | None) -> bool:
         return True
 
@@ -84,8 +91,8 @@ class FolderNames:
     def shown_properties(self, kept: Mapping[str, str], metadata: Mapping[str, str]) -> dict[str, str]:
         return self._properties.shown(kept, metadata)
 
-    def declared_ms(self, table: ResolvedTable) -> int:
-        return self._properties.declared_ms(table)
+    def updated_ms(self, table: ResolvedTable, latest_ms: int | None) -> int:
+        return self._properties.updated_ms(table, latest_ms)
 
     def identity(self, table: ResolvedTable, version: int) -> Hashable:
         return self._properties.identity(table, version)
@@ -128,7 +135,7 @@ class FolderNames:
     def place_table(self, table: Levels, location: str | None) -> str:
         return self._storage.location(self._place(table, location))
 
-    def create(self, table: Levels, new: NewTable) -> Mapping[str, str]:
+    def create(self, table: Levels, new: NewTable) -> CreatedTable:
         path = self._place(table, new.location)
         properties = first_properties(new)
         # the marker decides between those who create a name and those who declare it
@@ -144,7 +151,7 @@ class FolderNames:
         elif not marker.put() or not self._folders.is_whole(path, marker):
             marker.remove()
             raise table_exists(table)
-        return properties
+        return CreatedTable(properties)
 
     def deregister_table(self, table: Levels) -> None:
         path = self.resolve(table).path

@@ -1,13 +1,13 @@
 """V2, and compatibility mode when the folders of the root are listed too. The manifest row decides: what a
 process that dies leaves behind without a row is no table, unless listing finds a whole one."""
 
-import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from typing import Any
 
 from irc_bridge.backends.directory import namespaces
 from irc_bridge.backends.directory.deregistered import unclaimed
+from irc_bridge.backends.directory.drops import Drops
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import (
     asked_folder,
@@ -20,11 +20,11 @@ from irc_bridge.backends.directory.manifest import Manifest
 from irc_bridge.backends.directory.manifest_lookup import ManifestLookup
 from irc_bridge.backends.directory.manifest_versions import ManifestVersions
 from irc_bridge.backends.directory.moving import Mover
-from irc_bridge.backends.directory.names import is_valid, object_id, require_valid_table
+from irc_bridge.backends.directory.names import object_id, require_valid_table
 from irc_bridge.backends.directory.namespaces import require_free, require_namespace
 from irc_bridge.backends.directory.objects import Objects
 from irc_bridge.backends.directory.properties import TableProperties, first_properties, its_uuid
-from irc_bridge.backends.directory.purging import Purging, registered_again
+from irc_bridge.backends.directory.purging import Purging
 from irc_bridge.backends.directory.registering import registered_folder
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.identity import kept_uuid, table_uuid
@@ -46,14 +46,12 @@ from irc_bridge.errors import (
     NotFound,
     PermissionDenied,
 )
-from irc_bridge.lance_catalog.errors import LocationOverlaps, no_table, table_exists
+from irc_bridge.lance_catalog.errors import LocationOverlaps, table_exists
 from irc_bridge.lance_catalog.loading import Loading
-from irc_bridge.lance_catalog.names import ResolvedTable, finished
+from irc_bridge.lance_catalog.names import CreatedTable, ResolvedTable, finished
 from irc_bridge.lance_catalog.rows import first_version
 from irc_bridge.lance_catalog.versions import FileVersions, TableChange, Versions
-from irc_bridge.lance_store.failures import Lost
 from irc_bridge.lance_store.folder_locks import FolderLock, locked
-from irc_bridge.lance_store.purges import Mark
 from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.version_files import VersionFiles
@@ -65,6 +63,11 @@ _ATTEMPTS = 100
 
 class ManifestNames:
     properties_in_manifest = True
+    commits_beside_others = False
+    abilities = (
+        *("create_namespace", "drop_namespace", "update_namespace_properties", "rename_table"),
+        *("deregistered", "purges", "remove_purged"),
+    )
 
     def __init__(
         self, storage: Storage, tables: LanceTables, listing: bool, manage_versions: bool = False
@@ -84,6 +87,10 @@ class ManifestNames:
         self._purging = Purging(storage, tables, self._folders, self._rows.is_claimed)
         self._mover = Mover(storage, tables, self._folders, self._rows)
         self._lookup = ManifestLookup(self._manifest, self._folders, self._files, listing)
+        drops = Drops(self, self._manifest, self._rows, self._folders, self._purging, self._is_listed)
+        self.deregister_table = drops.deregister
+        self.purge_table = drops.purge
+        self.drop_table = drops.drop
         self.list_namespaces = self._lookup.list_namespaces
         self.load_namespace = self._lookup.load_namespace
         self.namespace_exists = self._lookup.namespace_exists
@@ -91,11 +98,18 @@ class ManifestNames:
         self.table_exists = self._lookup.table_exists
         self.kept_properties = self._properties.kept
         self.shown_properties = self._properties.shown
-        self.declared_ms = self._properties.declared_ms
+        self.updated_ms = self._properties.updated_ms
         self.identity = self._properties.identity
+        self.require_able = self.versions.require_able
 
     def resolve(self, table: Levels) -> ResolvedTable:
         return self._lookup.resolve(table, self._by_file, self.versions)
+
+    def resolve_known(self, table: Levels) -> ResolvedTable:
+        return self.resolve(table)
+
+    def resolve_to_make(self, table: Levels, version: int) -> ResolvedTable | None:
+        return None
 
     def is_current(self, stamp: Hashable | None) -> bool:
         return self._manifest.is_current(stamp)
@@ -144,6 +158,16 @@ class ManifestNames:
             return False
         return True
 
+    def require_transactions(self) -> None:
+        """One commit of `__manifest` has rows of several tables."""
+
+    def commit_all(self, changes: Sequence[TableChange], others: Sequence[Mapping[str, Any]]) -> None:
+        self.versions.make([each for each in changes if each.new is not None])
+
+    def after_all(self, changes: Sequence[TableChange]) -> None:
+        for each in changes:
+            self.store_properties(each)
+
     def declare_before_last(self, table: ResolvedTable) -> object:
         return self._folders.reservation(table.path, {}).put()
 
@@ -189,7 +213,7 @@ class ManifestNames:
     def place_table(self, table: Levels, location: str | None) -> str:
         return self._storage.location(self._place(table, location))
 
-    def create(self, table: Levels, new: NewTable) -> Mapping[str, str]:
+    def create(self, table: Levels, new: NewTable) -> CreatedTable:
         path = self._place(table, new.location)
         if new.location is not None:
             with locked(self._storage, path, "create"):
@@ -202,7 +226,7 @@ class ManifestNames:
                 path = self._place(table, None)
         raise ConcurrentModification(f"Others kept dropping and making {dotted(table)}: try again")
 
-    def _create_at(self, path: str, table: Levels, new: NewTable) -> Mapping[str, str]:
+    def _create_at(self, path: str, table: Levels, new: NewTable) -> CreatedTable:
         properties = first_properties(new)
         if new.schema is None:
             first = self._folders.reservation(path, its_uuid(properties))
@@ -220,52 +244,7 @@ class ManifestNames:
         except (Conflict, NotFound, InvalidInput):
             first.remove()
             raise
-        return properties
-
-    def deregister_table(self, table: Levels) -> None:
-        resolved = self._finished(table)
-        is_listed = self._is_listed(resolved.path)
-        if is_listed:
-            self._folders.require_no_link(resolved.path)
-        if self._purging.is_pending(resolved.path):
-            # a purge before somebody registered the table; one that is under way has taken the name already
-            resolved = self.resolve(table)
-            self._purging.forget(resolved.path)
-        self._hide(resolved, mark=is_listed)
-
-    def purge_table(self, table: Levels, after_ms: int | None) -> None:
-        """The name is gone when this returns. Who registers the table afterwards has it."""
-        self.finish_pending(table)
-        resolved = self.resolve(table)
-        with suppress(BrokenTable):
-            resolved = finished(self, table)
-        self._folders.require_removable(resolved.path)
-        if self._folders.is_link(resolved.path):
-            if resolved.properties is not None:
-                self._hide(resolved, mark=False)
-            self._folders.unlink(resolved.path)
-            return
-        mark = self._hide(resolved, mark=True)
-        if mark is not None:
-            self._purging.purge(table, resolved.path, mark.token, after_ms)
-
-    def drop_table(self, table: Levels) -> None:
-        path = self._deregistered_folder(table)
-        if path is None:
-            self.purge_table(table, after_ms=0)
-            return
-        self._folders.require_removable(path)
-        if self._folders.unlink(path):
-            return
-        mark = self._folders.hide(path)
-        if mark is None:
-            raise no_table(table)
-        if mark.is_new:
-            # another process made it a table again
-            self._rows.forget_folder(path)
-        is_gone = self._purging.purge(table, path, mark.token, after_ms=0)
-        if not (is_gone or mark.is_new):
-            raise registered_again(table)
+        return CreatedTable(properties)
 
     def register(self, table: Levels, location: str) -> None:
         require_valid_table(table)
@@ -355,30 +334,6 @@ class ManifestNames:
         row = self._rows.row(destination)
         return row is not None and len(source) == 1 and row.moved_from == listed_folder(source[0])
 
-    def _hide(self, resolved: ResolvedTable, mark: bool) -> Mark | None:
-        """Takes the name away. The marker stays in the folder when another process was faster: it says that the
-        folder is no table, and whoever makes it one removes the marker."""
-        if resolved.properties is not None:
-            return self._hide_with_row(resolved, resolved.properties, mark)
-        marked = self._folders.hide(resolved.path)
-        if marked is None or not marked.is_new:
-            raise no_table(resolved.name)
-        self._rows.forget_folder(resolved.path)
-        return marked
-
-    def _hide_with_row(self, resolved: ResolvedTable, row: Mapping[str, str], mark: bool) -> Mark | None:
-        for attempt in range(_ATTEMPTS):
-            marked = self._folders.hide(resolved.path) if mark else None
-            self._folders.keep_for_later(resolved.path, row)
-            try:
-                self._rows.forget(
-                    resolved.name, resolved.path, partial(self._folders.has_mark, resolved.path, marked)
-                )
-                return marked
-            except Lost:
-                time.sleep(0.002 * attempt)
-        raise ConcurrentModification(f"Others kept dropping and making {dotted(resolved.name)}: try again")
-
     def _is_visible(self, path: str) -> bool:
         """Whether directory listing shows the folder as a table."""
         name = listed_name(path)
@@ -388,12 +343,3 @@ class ManifestNames:
     def _is_listed(self, path: str) -> bool:
         """Whether directory listing would find the folder once no row claims it."""
         return self._listing and listed_name(path) is not None
-
-    def _deregistered_folder(self, table: Levels) -> str | None:
-        if not self._listing or len(table) != 1 or not is_valid(table):
-            return None
-        path = listed_folder(table[0])
-        objects = self._manifest.objects()
-        if objects.row(table[0]) is not None or objects.at(path) is not None:
-            return None
-        return path if self._folders.state(path) is FolderState.DEREGISTERED else None

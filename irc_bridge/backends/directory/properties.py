@@ -32,8 +32,11 @@ class TableProperties:
     def shown(self, kept: Mapping[str, str], metadata: Mapping[str, str]) -> dict[str, str]:
         return dict(sorted({**kept, **metadata}.items()))
 
-    def declared_ms(self, table: ResolvedTable) -> int:
-        """When the folder of a table without versions was reserved. BrokenTable where it is not."""
+    def updated_ms(self, table: ResolvedTable, latest_ms: int | None) -> int:
+        """The time of the latest version; without versions when the folder was reserved. BrokenTable where it is
+        not."""
+        if latest_ms is not None:
+            return latest_ms
         if not self._folders.is_reserved(table.path):
             raise BrokenTable(
                 f"The folder {table.location} holds no version of a Lance table and no {RESERVED} marker. "

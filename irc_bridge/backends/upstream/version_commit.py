@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from irc_bridge.backends.upstream.finishing import finish
+from irc_bridge.backends.upstream.promote import finish
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.catalog.models import COMMITS, Levels, NewVersion
 from irc_bridge.errors import (
@@ -50,7 +50,7 @@ class Attempt:
         return name if self.new is None else f"Version {self.new.version} of {name}"
 
 
-class Making:
+class VersionCommits:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
