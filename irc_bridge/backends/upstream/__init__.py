@@ -1,10 +1,38 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from irc_bridge.backends import OpenBackend
+
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from irc_bridge.backends.upstream.settings import UpstreamSettings
     from irc_bridge.lance_catalog.catalog import LanceCatalog
 
-__all__ = ["open_upstream"]
+
+def open(name: str, settings: "UpstreamSettings") -> OpenBackend:
+    catalog = open_upstream(
+        settings.uri,
+        warehouse=settings.warehouse,
+        prefix=settings.prefix,
+        token=_revealed(settings.token),
+        credential=_revealed(settings.credential),
+        pass_through=settings.auth == "passthrough",
+        oauth2_server_uri=settings.oauth2_server_uri,
+        scope=settings.scope,
+        headers=settings.headers,
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        root=settings.root,
+        allowed_locations=settings.allowed_locations,
+        guard_snapshot=settings.guard_snapshot,
+        storage_options=settings.storage,
+    )
+    return OpenBackend(catalog)
+
+
+def _revealed(secret: "SecretStr | None") -> str | None:
+    return None if secret is None else secret.get_secret_value()
 
 
 def open_upstream(
