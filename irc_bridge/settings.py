@@ -5,23 +5,20 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, get_origin
+from typing import Any, NamedTuple, TypeVar, get_origin
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
+    SerializeAsAny,
     ValidationError,
     field_validator,
-    model_validator,
 )
 
-from irc_bridge.durations import milliseconds
 from irc_bridge.errors import InvalidInput
 from irc_bridge.masking import MASK, without_user_info
 from irc_bridge.names import dotted
+from irc_bridge.settings_fields import Integer, Seconds, Section, Texts, WarehouseSettings
 
 FILE_NAME = "irc-bridge.toml"
 ENVIRONMENT_PREFIX = "IRC_BRIDGE__"
@@ -44,48 +41,10 @@ class Value(NamedTuple):
 Layer = dict[Key, Value]
 
 
-def _no_boolean(value: object) -> object:
-    if isinstance(value, bool):  # pydantic takes true for 1
-        raise ValueError("Input should be a valid integer")
-    return value
+TableT = TypeVar("TableT", bound=Section)
 
 
-def _as_text(value: object) -> object:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
-
-
-def _seconds(value: object) -> float:
-    return milliseconds(value) / 1000
-
-
-def _duration_or_never(value: object) -> str:
-    if value != "never":
-        milliseconds(value)
-    return str(value)
-
-
-def _as_list(value: object) -> object:
-    """A list of texts; an environment variable holds them with commas in between."""
-    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-
-
-Integer = Annotated[int, BeforeValidator(_no_boolean)]
-StorageText = Annotated[str, BeforeValidator(_as_text)]
-Seconds = Annotated[float, BeforeValidator(_seconds)]
-DurationOrNever = Annotated[str, BeforeValidator(_duration_or_never)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-TableT = TypeVar("TableT", bound=_Table)
-
-
-class ServerSettings(_Table):
+class ServerSettings(Section):
     host: str = Field(default="127.0.0.1", min_length=1)
     port: Integer = Field(default=8181, ge=0, le=65535)
     token: SecretStr | None = None
@@ -116,79 +75,15 @@ class ServerSettings(_Table):
         return origins
 
 
-class _Warehouse(_Table):
-    default_managed_by: Literal["storage", "impl"] = "storage"
-    mirror_lag: Literal["serve-mirrored", "serve-latest"] = "serve-mirrored"
-    read_only: bool = False
-    vend_credentials: bool = False
-    guard_snapshot: bool = True
-    allow_expire: bool = False
-    purge_after: DurationOrNever = "7d"
-    schema_ids: Literal["first-version", "always-1"] = "first-version"
-    allowed_locations: Texts = Field(default=(), repr=False)
-    storage: dict[str, StorageText] = Field(default={}, repr=False)
-
-
-class DirWarehouse(_Warehouse):
-    backend: Literal["dir"] = "dir"
-    root: str = Field(min_length=1, repr=False)
-    manifest_enabled: bool = True
-    dir_listing_enabled: bool = True
-    table_version_management: bool = False
-    root_namespace: str = "default"
-
-    @field_validator("root_namespace")
-    @classmethod
-    def _is_a_plain_name(cls, name: str) -> str:
-        if name in {".", ".."} or not re.fullmatch(r"[^\x00-\x1f\x7f/$]+", name):
-            raise ValueError("Input should be a name without '/', '$' and control characters")
-        return name
-
-
-class IrcWarehouse(_Warehouse):
-    backend: Literal["irc"]
-    uri: str = Field(repr=False)
-    warehouse: str | None = None
-    prefix: str | None = None
-    token: SecretStr | None = None
-    credential: SecretStr | None = None
-    auth: Literal["passthrough"] | None = None
-    oauth2_server_uri: str | None = None
-    scope: str = "catalog"
-    connect_timeout: Seconds = Field(default=10, gt=0, le=3600)
-    read_timeout: Seconds = Field(default=60, gt=0, le=3600)
-    root: str | None = Field(default=None, min_length=1, repr=False)
-    headers: dict[str, str] = Field(default={}, repr=False)
-
-    @field_validator("uri")
-    @classmethod
-    def _is_http(cls, uri: str) -> str:
-        if not re.fullmatch(r"https?://[^\s/?#]+[^\s?#]*", uri):
-            raise ValueError("Input should be the http(s) address of an Iceberg REST catalog")
-        return uri.rstrip("/").removesuffix("/v1")
-
-    @model_validator(mode="after")
-    def _is_one_identity(self) -> Self:
-        given = [name for name in ("token", "credential", "auth") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} exclude each other: give one of them")
-        return self
-
-
-AnyWarehouse = DirWarehouse | IrcWarehouse
-
-BACKENDS: dict[str, type[DirWarehouse] | type[IrcWarehouse]] = {"dir": DirWarehouse, "irc": IrcWarehouse}
-
-
-class Settings(_Table):
+class Settings(Section):
     server: ServerSettings
-    warehouses: dict[str, AnyWarehouse]
+    warehouses: dict[str, SerializeAsAny[WarehouseSettings]]
     sources: dict[Key, str] = Field(repr=False)
     """Where each value came from; what is not here is a default."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Every value with its key and source, secrets masked."""
-        tables: list[tuple[Key, _Table]] = [(("server",), self.server)]
+        tables: list[tuple[Key, Section]] = [(("server",), self.server)]
         tables += [(("warehouses", name), warehouse) for name, warehouse in self.warehouses.items()]
         return [row for prefix, table in tables for row in self._rows_of(prefix, table.model_dump())]
 
@@ -211,8 +106,12 @@ def _masked(key: Key, value: object) -> object:
     return without_user_info(value) if isinstance(value, str) else value
 
 
+Models = Mapping[str, type[WarehouseSettings]]
+"""The settings of each kind of backend, by the name that `backend` has in irc-bridge.toml."""
+
+
 def load_settings(
-    config: Path | None, environ: Mapping[str, str], flags: Layer, root: str | None = None
+    config: Path | None, environ: Mapping[str, str], flags: Layer, models: Models, root: str | None = None
 ) -> Settings:
     """`config` names a file that must exist; without it irc-bridge.toml is read where there is one."""
     from_file = _read_file(config)
@@ -227,8 +126,8 @@ def load_settings(
     elif not any(key[0] == "warehouses" for key in values):
         values[("warehouses", DEFAULT_WAREHOUSE, "root")] = Value(DEFAULT_ROOT, "default")
     for key, value in values.items():
-        _check_key(key, value, values)
-    return _require_free_header(_build(values))
+        _check_key(key, value, values, models)
+    return _require_free_header(_build(values, models))
 
 
 def _read_file(config: Path | None) -> Layer:
@@ -277,22 +176,22 @@ def _read_environment(environ: Mapping[str, str], from_file: Layer) -> Layer:
     return layer
 
 
-def _model_of(warehouse: str, values: Layer) -> type[DirWarehouse] | type[IrcWarehouse]:
+def _model_of(warehouse: str, values: Layer, models: Models) -> type[WarehouseSettings]:
     key = ("warehouses", warehouse, "backend")
     backend, source = values.get(key, Value("dir", "default"))
-    if not isinstance(backend, str) or backend not in BACKENDS:
+    if not isinstance(backend, str) or backend not in models:
         raise InvalidInput(
             f"{dotted(key)} = {backend!r} ({source}): there is no such backend, nearest is "
-            f"{_nearest(str(backend), list(BACKENDS))!r}"
+            f"{_nearest(str(backend), list(models))!r}"
         )
-    return BACKENDS[backend]
+    return models[backend]
 
 
-def _known_keys(key: Key, values: Layer) -> tuple[list[Key], list[Key]]:
+def _known_keys(key: Key, values: Layer, models: Models) -> tuple[list[Key], list[Key]]:
     """The settings and the tables of settings that may stand where this key stands."""
     if key[0] != "warehouses" or len(key) == 1:
         return [("server", name) for name in ServerSettings.model_fields], [("server",), ("warehouses",)]
-    fields = _model_of(key[1], values).model_fields
+    fields = _model_of(key[1], values, models).model_fields
     tables = [name for name, field in fields.items() if get_origin(field.annotation) is dict]
     return (
         [(*key[:2], name) for name in fields if name not in tables],
@@ -300,11 +199,11 @@ def _known_keys(key: Key, values: Layer) -> tuple[list[Key], list[Key]]:
     )
 
 
-def _check_key(key: Key, value: Value, values: Layer) -> None:
+def _check_key(key: Key, value: Value, values: Layer, models: Models) -> None:
     """Refuses a key that nothing reads, and a plain value where a table belongs."""
     if key[0] == "warehouses" and len(key) > 1:
         _check_warehouse_name(key[1], value.source)
-    settings, tables = _known_keys(key, values)
+    settings, tables = _known_keys(key, values, models)
     in_open_table = len(key) == 4 and key[:3] in tables
     if key in tables:
         if value.value != {}:
@@ -328,20 +227,20 @@ def _nearest(word: str, known: list[str]) -> str:
     return difflib.get_close_matches(word, known, n=1, cutoff=0)[0]
 
 
-def _build(values: Layer) -> Settings:
+def _build(values: Layer, models: Models) -> Settings:
     names = sorted({key[1] for key in values if key[0] == "warehouses" and len(key) > 1})
     return Settings(
         server=_table(ServerSettings, ("server",), values),
-        warehouses={name: _table(_model_of(name, values), ("warehouses", name), values) for name in names},
+        warehouses={name: _table(_model_of(name, values, models), ("warehouses", name), values) for name in names},
         sources={key: value.source for key, value in values.items()},
     )
 
 
 def _require_free_header(settings: Settings) -> Settings:
     for name, warehouse in settings.warehouses.items():
-        if settings.server.token is not None and isinstance(warehouse, IrcWarehouse) and warehouse.auth:
+        if settings.server.token is not None and warehouse.passes_authorization:
             raise InvalidInput(
-                f"server.token and warehouses.{name}.auth = {warehouse.auth!r} exclude each other: the one "
+                f"server.token and warehouses.{name}.auth = 'passthrough' exclude each other: the one "
                 f"Authorization header of a client is either for this server or for the one behind it"
             )
     return settings

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from contract_tests.cli.test_settings import load, refusal
-from irc_bridge.settings import IrcWarehouse
+from irc_bridge.backends.upstream.settings import UpstreamSettings
 
 LAKE = '[warehouses.lake]\nbackend = "irc"\nuri = "http://127.0.0.1:8282"\n'
 
 
-def lake(more: str = "", **environment: str) -> IrcWarehouse:
+def lake(more: str = "", **environment: str) -> UpstreamSettings:
     settings = load(LAKE + more, None, None, **environment).warehouses["lake"]
-    assert isinstance(settings, IrcWarehouse)
+    assert isinstance(settings, UpstreamSettings)
     return settings
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from contract_tests.cli.conftest import Demo, Run
 from contract_tests.worlds.bridge import Server
-from irc_bridge.settings import DirWarehouse, IrcWarehouse, ServerSettings, load_settings
+from irc_bridge.backends import settings_models
+from irc_bridge.backends.directory.settings import DirectorySettings
+from irc_bridge.backends.upstream.settings import UpstreamSettings
+from irc_bridge.settings import ServerSettings, load_settings
 
 PROJECT = Path(__file__).parents[2]
 README = (PROJECT / "README.md").read_text("utf-8")
@@ -71,28 +74,28 @@ def test_the_settings_files_of_the_readme_are_such(tmp_path: Path) -> None:
     both = []
     for text in blocks("toml"):
         (tmp_path / "x.toml").write_text(text)
-        both.append(load_settings(tmp_path / "x.toml", {}, {}))
+        both.append(load_settings(tmp_path / "x.toml", {}, {}, settings_models()))
     lake, folder = both
     assert folder.server.port == 8282
     assert folder.warehouses["main"].storage == lake.warehouses["lake"].storage == {"region": "us-west-2"}
-    assert isinstance(lake.warehouses["lake"], IrcWarehouse)
+    assert isinstance(lake.warehouses["lake"], UpstreamSettings)
 
 
 def test_the_variables_of_the_readme_are_settings() -> None:
     variables = dict(re.findall(r"`(IRC_BRIDGE__[A-Z_]+)=([^`]+)`", PAGES))
     assert len(variables) == 2
-    assert load_settings(None, variables, {}).server.port == 8282
+    assert load_settings(None, variables, {}, settings_models()).server.port == 8282
 
 
 def test_the_table_of_settings_is_complete() -> None:
     tables = "\n".join(each.read_text("utf-8") for each in GUIDES if each.parent.name in ("server", "upstream"))
     rows = dict(re.findall(r"^\| `([a-zA-Z0-9_.]+)` \| (.*?) \|", tables, re.MULTILINE))
     fields = {f"server.{name}": field for name, field in ServerSettings.model_fields.items()}
-    fields |= {f"warehouses.NAME.{name}": field for name, field in DirWarehouse.model_fields.items()}
+    fields |= {f"warehouses.NAME.{name}": field for name, field in DirectorySettings.model_fields.items()}
     fields |= {
         name: field
-        for name, field in IrcWarehouse.model_fields.items()
-        if name == "root" or name not in DirWarehouse.model_fields
+        for name, field in UpstreamSettings.model_fields.items()
+        if name == "root" or name not in DirectorySettings.model_fields
     }
     for table, key in (("warehouses.NAME.storage", ".KEY"), ("headers", ".NAME")):
         assert fields.pop(table).default == {}

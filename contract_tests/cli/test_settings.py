@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irc_bridge.backends import settings_models
 from irc_bridge.errors import InvalidInput
 from irc_bridge.settings import Layer, Settings, Value, load_settings
 
@@ -36,7 +37,7 @@ def file_with(text: str) -> Iterator[Path]:
 def load(text: str = ROOT, flags: Layer | None = None, root: str | None = None, **environment: str) -> Settings:
     with file_with(text) as path:
         named = {f"IRC_BRIDGE__{name}": value for name, value in environment.items()}
-        return load_settings(path, named, flags or {}, root)
+        return load_settings(path, named, flags or {}, settings_models(), root)
 
 
 def refusal(text: str = ROOT, root: str | None = None, **environment: str) -> str:
@@ -91,7 +92,7 @@ def test_what_nobody_sets_has_the_default() -> None:
 
 def test_without_anything_the_folder_warehouse_is_main(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    settings = load_settings(None, {}, {})
+    settings = load_settings(None, {}, {}, settings_models())
     assert row(settings, "warehouses.main.root") == ("./warehouse", "default")
 
 
@@ -104,7 +105,7 @@ def test_a_file_without_warehouses_leaves_the_default_one() -> None:
 def test_the_file_of_the_current_folder_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     Path("irc-bridge.toml").write_text("server.port = 7\n")
-    assert row(load_settings(None, {}, {}), "server.port") == (7, "irc-bridge.toml")
+    assert row(load_settings(None, {}, {}, settings_models()), "server.port") == (7, "irc-bridge.toml")
 
 
 def test_root_and_a_file_with_warehouses_do_not_go_together() -> None:
@@ -252,7 +253,7 @@ def test_a_warehouse_name_that_cannot_stand_in_a_url_is_refused(name: str) -> No
 
 def test_a_named_file_must_exist(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"gone\.toml does not exist"):
-        load_settings(tmp_path / "gone.toml", {}, {})
+        load_settings(tmp_path / "gone.toml", {}, {}, settings_models())
 
 
 def test_a_file_that_is_no_toml_is_refused_with_the_place() -> None:
@@ -264,7 +265,7 @@ def test_a_file_that_is_no_toml_is_refused_with_the_place() -> None:
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidInput, match=r"x\.toml is not valid TOML"):
-        load_settings(tmp_path / "x.toml", {}, {})
+        load_settings(tmp_path / "x.toml", {}, {}, settings_models())
 
 
 secret_keys = st.sampled_from(

@@ -11,9 +11,9 @@ import pytest
 from contract_tests.client.catalogs import Catalog, rows
 
 DEATHS = {
-    "after the commit": "irc_bridge.backends.upstream.making.finish",
+    "after the commit": "irc_bridge.backends.upstream.version_commit.finish",
     "before the final name": "irc_bridge.lance_store.version_files.VersionFiles.promote",
-    "before the staged manifest goes": "irc_bridge.lance_store.local_storage.LocalStorage.retire",
+    "before the staged manifest goes": "irc_bridge.storage.local.LocalStorage.retire",
 }
 DYING = """
 import os, pkgutil, signal, sys

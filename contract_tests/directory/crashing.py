@@ -15,8 +15,8 @@ PROCESSES.set_forkserver_preload(
     [
         "pytest",
         "contract_tests.directory.staging",
-        "irc_bridge.backends.directory.manifest_catalog",
-        "irc_bridge.lance_store.local_storage",
+        "irc_bridge.backends.directory.manifest_names",
+        "irc_bridge.storage.local",
         "contract_tests.mirror.mirroring",
     ]
 )

@@ -13,7 +13,12 @@ import pytest
 from contract_tests.directory.opened import MODES, Directory, load, path_of
 from contract_tests.directory.staging import Options, Request, ThroughPort, stage
 from irc_bridge.backends.directory import open_directory
+from irc_bridge.backends.directory.manifest_names import ManifestNames
+from irc_bridge.backends.directory.manifest_versions import ManifestVersions
 from irc_bridge.catalog.models import Levels, TableInfo
+from irc_bridge.lance_catalog.catalog import LanceCatalog
+from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.base import open_storage
 
 T = TypeVar("T")
 
@@ -31,6 +36,16 @@ def open_managed(mode: str, root: Path | str, **options: str) -> Directory:
         table_version_management=True,
         storage_options=options,
     )
+
+
+def keeper_of(mode: str, root: Path | str, **options: str) -> ManifestNames:
+    """The keeper of names that `open_managed` opens a catalog over."""
+    storage = open_storage(str(root), options)
+    return ManifestNames(storage, LanceTables(storage, [str(root)]), MODES[mode]["dir_listing_enabled"], True)
+
+
+def catalog_over(names: ManifestNames) -> Directory:
+    return LanceCatalog(names, names)  # type: ignore[return-value]
 
 
 def manifest(root: Path) -> lance.LanceDataset:
@@ -108,5 +123,6 @@ def numbers(catalog: Directory, table: Levels, **asked: object) -> list[int]:
 def half_made(catalog: Directory, table: Levels, asked: Request) -> None:
     """As a process leaves it that dies right after the row."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(catalog._managed), "synchronise", lambda *_: False)  # type: ignore[attr-defined]
+        patch.setattr(ManifestVersions, "finish_pending", lambda *_: False)
+        patch.setattr(ManifestVersions, "finish_latest", lambda *_: None)
         catalog.create_table_versions([asked.entry(table)])

@@ -25,7 +25,7 @@ from contract_tests.directory.opened import (
 )
 from irc_bridge.catalog.models import TableInfo, Unchanged
 from irc_bridge.errors import TableNotFound
-from irc_bridge.lance_store.mirrored import list_name
+from irc_bridge.lance_store.mirror_layout import list_name
 
 T = ("t",)
 

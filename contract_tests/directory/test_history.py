@@ -12,9 +12,9 @@ import pytest
 from contract_tests.directory.opened import Directory, append, load, new_table, open_in, path_of, versions
 from irc_bridge.catalog.models import Field, History, TableVersion
 from irc_bridge.lance_store.history import HistoryCache, Newest
-from irc_bridge.lance_store.manifests import name_of
-from irc_bridge.lance_store.mirrored import list_name
-from irc_bridge.lance_store.storage import FileEntry
+from irc_bridge.lance_store.mirror_layout import list_name
+from irc_bridge.storage.base import FileEntry
+from irc_bridge.storage.layout import name_of
 
 T = ("t",)
 

@@ -9,9 +9,11 @@ import pytest
 from contract_tests.directory.managed import (
     MANAGED,
     append_managed,
+    catalog_over,
     final_file,
     half_made,
     ids_of,
+    keeper_of,
     make,
     numbers,
     open_managed,
@@ -40,8 +42,9 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
     TableVersionNotFound,
 )
-from irc_bridge.lance_store.local_storage import LocalStorage
+from irc_bridge.lance_catalog.versions import TableChange
 from irc_bridge.lance_store.rows import RowTable
+from irc_bridge.storage.local import LocalStorage
 
 T: Levels = ("ns", "t")
 U: Levels = ("ns", "u")
@@ -232,7 +235,7 @@ class TestRead:
             assert version_rows(root)[f"ns$t${number}"]["manifest_path"] == f"_versions/{final.name}"
 
     def test_the_next_version_waits_until_it_is_finished(
-        self, catalog: Directory, table: TableInfo, root: Path
+        self, catalog: Directory, table: TableInfo, root: Path, mode: str
     ) -> None:
         second = stage(table.location, 2)
         [file] = staged(table)
@@ -240,23 +243,19 @@ class TestRead:
         third = stage(table.location, 3)
         final_file(table, 2).unlink()
         half_made(catalog, T, second)
-        found = catalog._find(T)  # type: ignore[attr-defined]
-        catalog._managed.create([(found, third.entry(T))])  # type: ignore[attr-defined]
+        names = keeper_of(mode, root)
+        names.versions.make([TableChange(names.resolve(T), third.entry(T))])
         assert versions(load(catalog, T)) == [1, 2, 3]
         assert staged(table) == []
 
     def test_many_finish_it_at_once(self, catalog: Directory, table: TableInfo, root: Path, mode: str) -> None:
         """Who comes late finds a row that moved."""
         half_made(catalog, T, stage(table.location, 1))
-        late = open_managed(mode, root)
-        late._manifest.objects()  # type: ignore[attr-defined]
-        row = late._managed._pending(T)  # type: ignore[attr-defined]
+        late = keeper_of(mode, root)
+        before = late.resolve(T)
         load(catalog, T)
-        path = Path(path_of(table)).name
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(late._managed), "_pending", lambda *_: row)  # type: ignore[attr-defined]
-            late._managed.synchronise(T, path)  # type: ignore[attr-defined]
-        assert versions(load(late, T)) == [1, 2]
+        assert late.versions.finish_pending(before)
+        assert versions(load(catalog_over(late), T)) == [1, 2]
         assert staged(table) == []
 
 

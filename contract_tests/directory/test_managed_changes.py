@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
@@ -39,7 +40,8 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
     TableVersionNotFound,
 )
-from irc_bridge.lance_store.local_storage import LocalStorage
+from irc_bridge.lance_store.version_files import VersionFiles
+from irc_bridge.storage.local import LocalStorage
 
 T: Levels = ("ns", "t")
 U: Levels = ("ns", "u")
@@ -145,16 +147,15 @@ class TestStrangers:
     def test_while_the_row_is_on_its_way(self, catalog: Directory, table: TableInfo) -> None:
         """The maker is alive, and hears of it."""
         asked = stage(table.location, 1)
-        managed = type(catalog._managed)  # type: ignore[attr-defined]
-        original = managed._finalise
+        original = VersionFiles.promote
 
-        def late(*args: object) -> object:
+        def late(*args: Any) -> bool:
             if lance.dataset(path_of(table)).version == 1:
                 append(table, 9)
             return original(*args)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(managed, "_finalise", late)
+            patch.setattr(VersionFiles, "promote", late)
             with pytest.raises(TableVersionAlreadyExists):
                 catalog.create_table_versions([asked.entry(T)])
         assert versions(load(catalog, T)) == [1, 2]
@@ -235,16 +236,15 @@ class TestNames:
         catalog, other = open_managed("compat", root), open_in("compat", root)
         info = catalog.create_table(("t",), new_table(managed_by="impl"))
         asked = stage(info.location, 1)
-        files = type(catalog._managed._files)  # type: ignore[attr-defined]
-        original = files.final_name
+        original = VersionFiles.final_name
 
-        def replaced(*args: object) -> object:
+        def replaced(*args: Any) -> str:
             other.drop_table(("t",))
             other.create_table(("t",), new_table(managed_by="impl", owner="bob"))
             return original(*args)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "final_name", replaced)
+            patch.setattr(VersionFiles, "final_name", replaced)
             with pytest.raises(InvalidInput, match="belongs to another table"):
                 catalog.create_table_versions([asked.entry(("t",))])
         assert set(version_rows(root)) == {"t$1"}

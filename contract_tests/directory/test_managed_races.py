@@ -33,7 +33,7 @@ from contract_tests.directory.opened import (
     versions,
 )
 from contract_tests.directory.staging import commit_all, stage
-from irc_bridge.backends.directory.managed import ManagedVersions
+from irc_bridge.backends.directory.manifest_versions import ManifestVersions
 from irc_bridge.catalog.models import Levels, NewVersion
 from irc_bridge.errors import (
     ConcurrentModification,
@@ -130,16 +130,16 @@ def test_one_call_that_another_finishes_right_before_it_looks_at_the_staged_mani
 ) -> None:
     """By then there is none any more, and the rows that it has read tell nothing of that."""
     entry = stage(managed_table(catalog), 2).entry(T)
-    original = ManagedVersions._new_row
+    original = ManifestVersions._new_row
 
-    def late(self: ManagedVersions, wanted: Any) -> Any:
-        monkeypatch.setattr(ManagedVersions, "_new_row", original)
+    def late(self: ManifestVersions, wanted: Any) -> Any:
+        monkeypatch.setattr(ManifestVersions, "_new_row", original)
         [first] = open_in("compat", root).create_table_versions([entry])
         assert first.version == 2
         assert staged(load(catalog, T)) == []
         return original(self, wanted)
 
-    monkeypatch.setattr(ManagedVersions, "_new_row", late)
+    monkeypatch.setattr(ManifestVersions, "_new_row", late)
     [again] = catalog.create_table_versions([entry])
     assert again.version == 2
     assert set(version_rows(root)) == ids_of("t", [1, 2])

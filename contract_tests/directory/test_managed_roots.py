@@ -39,8 +39,8 @@ from contract_tests.directory.opened import (
 from contract_tests.directory.staging import stage, stage_first
 from contract_tests.directory.test_old_manifests import PRIMARY_KEY, manifest_schema
 from contract_tests.directory.test_version_races import while_promoting
-from irc_bridge.backends.directory.governing import Governing
-from irc_bridge.backends.directory.loading import Found
+from irc_bridge.backends.directory.manifest_names import ManifestNames
+from irc_bridge.backends.directory.manifest_versions import ManifestVersions
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import Levels, TableInfo, VersionRange
 from irc_bridge.errors import (
@@ -50,6 +50,7 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
     Unsupported,
 )
+from irc_bridge.lance_catalog.names import ResolvedTable
 from irc_bridge.lance_store.rows import RowTable
 
 T: Levels = ("ns", "t")
@@ -215,8 +216,7 @@ class TestGoingOver:
         catalog, other = open_managed(mode, root), open_in(mode, root)
         info = catalog.create_table(("t",), new_table(managed_by="impl"))
         asked = stage(info.location, 1)
-        managed = type(catalog._managed)  # type: ignore[attr-defined]
-        answer = managed._answer
+        answer = ManifestVersions._answer
 
         def late(*args: Any) -> Any:
             monkeypatch.undo()
@@ -224,7 +224,7 @@ class TestGoingOver:
             return answer(*args)
 
         with pytest.MonkeyPatch.context() as monkeypatch:
-            monkeypatch.setattr(managed, "_answer", late)
+            monkeypatch.setattr(ManifestVersions, "_answer", late)
             [made] = catalog.create_table_versions([asked.entry(("t",))])
         assert made.version == 2
         assert versions(load(catalog, ("t",))) == [1, 2, 3]
@@ -235,14 +235,14 @@ class TestGoingOver:
     ) -> None:
         catalog, other = open_managed(mode, root), open_in(mode, root)
         catalog.create_table(("t",), new_table(managed_by="impl"))
-        settle = Governing.settle
+        move = ManifestNames.move_versions
 
-        def late(governing: Governing, found: Found, info: TableInfo) -> bool:
+        def late(names: ManifestNames, table: ResolvedTable, info: TableInfo) -> bool:
             monkeypatch.undo()
             half_made(other, ("t",), stage(info.location, 7))
-            return settle(governing, found, info)
+            return move(names, table, info)
 
-        monkeypatch.setattr(Governing, "settle", late)
+        monkeypatch.setattr(ManifestNames, "move_versions", late)
         set_properties(catalog, ("t",), {"managed_by": "storage"})
         info = load(open_in(mode, root), ("t",))
         assert (versions(info), version_rows(root), staged(info)) == ([1, 2, 3], {}, [])

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc_bridge.lance_store.manifests import newest_of
+from irc_bridge.storage.layout import newest_of
 
 SECOND = "18446744073709551614.manifest"
 """Version 1 in Lance's second naming scheme, in which a name is 2^64 - 1 less the version."""

@@ -27,7 +27,7 @@ from contract_tests.worlds.s3 import S3
 from irc_bridge.catalog.models import TABLE_UUID
 from irc_bridge.catalog.ports import CanKeepPurged, CanListDeregistered
 from irc_bridge.errors import BridgeError
-from irc_bridge.lance_store.local_trees import STAGED
+from irc_bridge.storage.local_trees import STAGED
 
 T = ("t",)
 HOUR_MS = 3_600_000

@@ -19,8 +19,8 @@ from contract_tests.directory.opened import Directory, append, new_table, open_i
 from contract_tests.worlds.disks import folder_in_memory
 from irc_bridge.catalog.ports import CanKeepPurged, CanListDeregistered
 from irc_bridge.errors import BridgeError
-from irc_bridge.lance_store.local_storage import LocalStorage
 from irc_bridge.lance_store.rows import RowTable
+from irc_bridge.storage.local import LocalStorage
 
 T = ("t",)
 HOUR_MS = 3_600_000

@@ -61,7 +61,7 @@ def test_an_unknown_kind_of_root_is_refused(bad_root: str) -> None:
 def test_the_three_ways_to_name_a_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(root.parent)
     locations = {
-        open_directory(way).create_table((f"t{n}",), new_table()).location  # type: ignore[attr-defined]
+        open_directory(way).create_table((f"t{n}",), new_table()).location
         for n, way in enumerate([str(root), "./tables", "tables/", f"file://{root}"])
     }
     assert locations == {f"file://{root}/t{n}.lance" for n in range(4)}

@@ -12,10 +12,10 @@ from obstore.store import S3Store
 from contract_tests.worlds.roots import S3Root
 from contract_tests.worlds.s3 import S3
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store import object_storage
-from irc_bridge.lance_store.local_trees import STAGED
-from irc_bridge.lance_store.storage import Storage, open_storage
 from irc_bridge.lance_store.uploads import NewFiles
+from irc_bridge.storage import object_store as object_storage
+from irc_bridge.storage.base import Storage, open_storage
+from irc_bridge.storage.local_trees import STAGED
 
 FILES = {
     "_versions/2.manifest": b"two",

@@ -31,7 +31,7 @@ from irc_bridge.errors import (
     TableNotFound,
     TableVersionAlreadyExists,
 )
-from irc_bridge.lance_store.local_storage import LocalStorage
+from irc_bridge.storage.local import LocalStorage
 
 WRITERS, COMMITS = 16, 4
 T = ("t",)

@@ -27,7 +27,7 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
     TableVersionNotFound,
 )
-from irc_bridge.lance_store.object_storage import ObjectStorage
+from irc_bridge.storage.object_store import ObjectStorage
 
 T, U = ("t",), ("u",)
 WRITERS, COMMITS = 4, 3

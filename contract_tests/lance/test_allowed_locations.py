@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.locations import AllowedLocations
+from irc_bridge.storage.locations import AllowedLocations
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from pyiceberg.table import Table
 from contract_tests.directory.opened import load, open_in
 from contract_tests.translation.lance_tables import alter
 from irc_bridge.catalog.models import IcebergView, TableInfo
-from irc_bridge.lance_store.locations import encoded
 from irc_bridge.mirror.mirrors import Brought, Mirror
 from irc_bridge.mirror.pieces import Piece, Source, Writer, Written
+from irc_bridge.storage.locations import encoded
 from irc_bridge.translation.metadata import table_metadata
 
 ALL = range(1, 10_000)

@@ -12,9 +12,9 @@ import pytest
 from contract_tests.mirror.mirroring import ALL, Lake, in_turn, same_rows
 from contract_tests.worlds.s3 import S3
 from irc_bridge.errors import BrokenTable
-from irc_bridge.lance_store.storage import open_storage
 from irc_bridge.mirror import mirrors
 from irc_bridge.mirror.pieces import Piece, Source, Writer, Written
+from irc_bridge.storage.base import open_storage
 
 RUNS = 4
 

@@ -20,6 +20,7 @@ from lance.namespace import RestNamespace
 from contract_tests.worlds.bridge import Client, Server, assert_ok, namespace_path
 from contract_tests.worlds.servers import reference_server
 from contract_tests.worlds.writer import folder_of
+from irc_bridge.backends import settings_models
 from irc_bridge.catalog.walking import tables_below
 from irc_bridge.cli.backends import open_warehouses
 from irc_bridge.cli.main import cli
@@ -139,7 +140,7 @@ class Estate:
 
     def mirror(self) -> None:
         """Every version of every table."""
-        warehouses = open_warehouses(load_settings(self.folder / "irc-bridge.toml", {}, {}))
+        warehouses = open_warehouses(load_settings(self.folder / "irc-bridge.toml", {}, {}, settings_models()))
         mirroring = Mirroring(Versions.parse("all"), in_this_process)
         for name in PLACES:
             for table in tables_below(warehouses[name].catalog):

@@ -7,9 +7,9 @@ import lance
 import pyarrow as pa
 
 from irc_bridge.catalog.models import Field, History, Schema, TableInfo
-from irc_bridge.lance_store.local_storage import LocalStorage
 from irc_bridge.lance_store.schemas import read_schema
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.local import LocalStorage
 
 
 def write(schema: pa.Schema, folder: Path) -> lance.LanceDataset:

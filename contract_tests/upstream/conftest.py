@@ -5,12 +5,11 @@ import pytest
 import requests
 
 from contract_tests.upstream.faulty import Handler, Received, Reply, Upstream, faulty_upstream
-from contract_tests.upstream.lance_catalog import opened
+from contract_tests.upstream.lance_catalog import UpstreamCatalog, opened
 from contract_tests.upstream.replies import answer, error
 from contract_tests.worlds.bridge import Server
 from contract_tests.worlds.upstream import bridge_over
 from contract_tests.worlds.world import UpstreamWorld
-from irc_bridge.backends.upstream.catalog import UpstreamCatalog
 from irc_bridge.catalog.models import Levels
 
 CONFIG = (

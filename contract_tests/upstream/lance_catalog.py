@@ -1,6 +1,6 @@
 """An upstream catalog in this process, and what tests do with it."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pytest
@@ -9,7 +9,7 @@ from contract_tests.directory.staging import stage
 from contract_tests.worlds.world import UpstreamWorld
 from contract_tests.worlds.writer import folder_of, rows
 from irc_bridge.backends.upstream import open_upstream
-from irc_bridge.backends.upstream.catalog import UpstreamCatalog
+from irc_bridge.catalog.forward import CanForward
 from irc_bridge.catalog.models import (
     Addition,
     Levels,
@@ -18,11 +18,50 @@ from irc_bridge.catalog.models import (
     SchemaChange,
     TableInfo,
 )
+from irc_bridge.catalog.ports import (
+    CanChangeNamespaces,
+    CanCommit,
+    CanCommitTogether,
+    CanCountRows,
+    CanCreateTables,
+    CanDropTables,
+    CanKeepPurged,
+    CanKeepVersions,
+    CanListDeregistered,
+    CanPrepareForEngines,
+    CanRegisterTables,
+    CanRenameTables,
+    CanVendCredentials,
+    CanWriteRows,
+    Catalog,
+)
 
 SCHEMA = rows(1).schema
 IMPL = {"managed_by": "impl"}
 COLUMN = SchemaChange(add=(Addition((), pa.field("more", pa.int64())),))
 MANAGED = pytest.mark.parametrize("managed_by", ["storage", "impl"])
+
+
+class UpstreamCatalog(
+    Catalog,
+    CanForward,
+    CanChangeNamespaces,
+    CanCommit,
+    CanCommitTogether,
+    CanCountRows,
+    CanCreateTables,
+    CanDropTables,
+    CanKeepPurged,
+    CanKeepVersions,
+    CanListDeregistered,
+    CanPrepareForEngines,
+    CanRegisterTables,
+    CanRenameTables,
+    CanVendCredentials,
+    CanWriteRows,
+    Protocol,
+):
+    """What a catalog over another server can do."""
 
 
 class Killed(BaseException):
@@ -44,7 +83,7 @@ def opened(upstream: UpstreamWorld, **more: Any) -> UpstreamCatalog:
         "connect_timeout": 10,
         "read_timeout": 60,
     }
-    return open_upstream(upstream.url, **{**settings, **more})
+    return open_upstream(upstream.url, **{**settings, **more})  # type: ignore[return-value]
 
 
 def load(catalog: UpstreamCatalog, table: Levels) -> TableInfo:

@@ -8,10 +8,19 @@ import pytest
 import requests
 
 from contract_tests.directory.staging import stage
-from contract_tests.upstream.lance_catalog import IMPL, MANAGED, SCHEMA, append, load, made, opened, versions
+from contract_tests.upstream.lance_catalog import (
+    IMPL,
+    MANAGED,
+    SCHEMA,
+    UpstreamCatalog,
+    append,
+    load,
+    made,
+    opened,
+    versions,
+)
 from contract_tests.worlds.world import UpstreamWorld
 from contract_tests.worlds.writer import rows
-from irc_bridge.backends.upstream.catalog import UpstreamCatalog
 from irc_bridge.catalog.models import (
     Commit,
     Levels,

@@ -12,6 +12,7 @@ from contract_tests.upstream.lance_catalog import (
     COLUMN,
     MANAGED,
     Killed,
+    UpstreamCatalog,
     append,
     files,
     killed,
@@ -22,8 +23,8 @@ from contract_tests.upstream.lance_catalog import (
 )
 from contract_tests.worlds.world import UpstreamWorld
 from contract_tests.worlds.writer import folder_of, rows
-from irc_bridge.backends.upstream import making
-from irc_bridge.backends.upstream.catalog import UpstreamCatalog
+from irc_bridge.backends.upstream import version_commit
+from irc_bridge.backends.upstream.server_versions import ServerVersions
 from irc_bridge.catalog.models import (
     Commit,
     History,
@@ -41,6 +42,7 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
 )
 from irc_bridge.irc_client.server import IrcServer
+from irc_bridge.lance_catalog.versions import FileVersions
 from irc_bridge.lance_store.tables import LanceTables
 
 
@@ -51,7 +53,7 @@ class TestDying:
         location = made(catalog, table)
         asked = stage(location, 7).entry(table)
         with monkeypatch.context() as dying, pytest.raises(Killed):
-            dying.setattr(making, "finish", killed)
+            dying.setattr(version_commit, "finish", killed)
             catalog.create_table_versions([asked])
         assert lance.dataset(location).version == 1
         other = opened(upstream)
@@ -66,7 +68,7 @@ class TestDying:
         location = made(catalog, table)
         change = Commit(schema=COLUMN, set_properties={"a": "1"}, identity="this-one")
         with monkeypatch.context() as dying, pytest.raises(Killed):
-            dying.setattr(making, "finish", killed)
+            dying.setattr(version_commit, "finish", killed)
             catalog.commit(table, lambda _: change)
         info = load(catalog, table)
         assert (info.properties["a"], info.properties["irc-bridge.commits"]) == ("1", "this-one")
@@ -76,8 +78,9 @@ class TestDying:
     def test_between_the_name_and_the_first_version(
         self, catalog: UpstreamCatalog, table: Levels, managed_by: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        keeper = ServerVersions if managed_by == "impl" else FileVersions
         with monkeypatch.context() as dying, pytest.raises(Killed):
-            dying.setattr(UpstreamCatalog, "create_table_versions", killed)
+            dying.setattr(keeper, "make", killed)
             made(catalog, table, managed_by)
         info = load(catalog, table)
         assert (info.versions, info.managed_by) == ((), managed_by)
@@ -90,7 +93,7 @@ class TestDying:
     ) -> None:
         location = made(catalog, table)
         with monkeypatch.context() as dying, pytest.raises(Killed):
-            dying.setattr("irc_bridge.backends.upstream.files.TableFiles.remove", killed)
+            dying.setattr("irc_bridge.lance_store.table_files.TableFiles.remove", killed)
             catalog.drop_table(table)
         assert not catalog.table_exists(table)
         assert files(location)

@@ -9,11 +9,19 @@ import requests
 from pyiceberg.catalog import load_catalog
 
 from contract_tests.directory.staging import stage
-from contract_tests.upstream.lance_catalog import IMPL, SCHEMA, append, load, made, opened, versions
+from contract_tests.upstream.lance_catalog import (
+    IMPL,
+    SCHEMA,
+    UpstreamCatalog,
+    append,
+    load,
+    made,
+    opened,
+    versions,
+)
 from contract_tests.worlds.upstream import bridge_over
 from contract_tests.worlds.world import UpstreamWorld
 from contract_tests.worlds.writer import rows
-from irc_bridge.backends.upstream.catalog import UpstreamCatalog
 from irc_bridge.catalog.models import Commit, Levels, NewTable
 from irc_bridge.errors import InvalidInput
 from irc_bridge.irc_client.server import IrcServer

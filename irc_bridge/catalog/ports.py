@@ -1,10 +1,12 @@
 """What a backend offers. `Catalog` is what every one has; the rest are abilities that some have.
 
-A protocol asks `isinstance(catalog, CanRenameTables)` once, at start: what a backend cannot do is not
-advertised. Names are lists of levels below the backend's root namespace, whose own name is the empty list.
+A protocol asks `isinstance(catalog, CanRenameTables)` at start, and `can` for each request: what a backend cannot
+do is not advertised. Names are lists of levels below the backend's root namespace, whose own name is the empty
+list.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -210,3 +212,13 @@ class CanPrepareForEngines(Protocol):
 class CanVendCredentials(Protocol):
     def storage_options(self, table: Levels) -> Mapping[str, str]:
         """The storage options with which a client reads the table, secrets included."""
+
+
+def can(catalog: Catalog, ability: type) -> bool:
+    """`isinstance(catalog, ability)` for each request: isinstance with a Protocol takes much longer."""
+    return all(hasattr(catalog, name) for name in _members(ability))
+
+
+@lru_cache
+def _members(ability: type) -> tuple[str, ...]:
+    return tuple(name for name in dir(ability) if not name.startswith("_"))

@@ -28,16 +28,13 @@ def connect(
     stands.
     """
     settings = settings_of(config, host=host, port=port)
-    from irc_bridge.settings import IrcWarehouse
-
     name = _chosen(settings, warehouse)
     chosen = settings.warehouses[name]
-    behind = chosen if isinstance(chosen, IrcWarehouse) else None
     connection = Connection(
         uri=url(settings.server.host, settings.server.port),
         warehouse=name,
-        has_token=settings.server.token is not None or (behind is not None and behind.auth is not None),
-        beside_iceberg=behind is not None,
+        has_token=settings.server.token is not None or chosen.passes_authorization,
+        beside_iceberg=chosen.keeps_iceberg_tables,
         root=chosen.root or "",
     )
     output.document(*ENGINES[engine](connection))

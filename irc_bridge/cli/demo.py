@@ -41,10 +41,11 @@ def demo(port: int | None) -> None:
 
 
 def _settings(folder: str, port: int | None) -> "Settings":
-    from irc_bridge.settings import DirWarehouse, ServerSettings, Settings
+    from irc_bridge.backends.directory.settings import DirectorySettings
+    from irc_bridge.settings import ServerSettings, Settings
 
     server = ServerSettings() if port is None else ServerSettings(port=port)
-    return Settings(server=server, warehouses={WAREHOUSE: DirWarehouse(root=folder)}, sources={})
+    return Settings(server=server, warehouses={WAREHOUSE: DirectorySettings(root=folder)}, sources={})
 
 
 def _welcome(listener: socket.socket, folder: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from irc_bridge.lance_store.locations import scheme_of
+from irc_bridge.storage.locations import scheme_of
 
 SPARK_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SPARK_S3_PACKAGE = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"

@@ -31,9 +31,10 @@ def port_option(help_text: str) -> Callable[[Command], Command]:
 
 def settings_of(config: Path | None, *, root: str | None = None, **server_flags: Any) -> "Settings":
     """Keyword arguments are the flags of the same names; None is a flag that was not given."""
+    from irc_bridge.backends import settings_models
     from irc_bridge.settings import Layer, Value, load_settings
 
     flags: Layer = {
         ("server", name): Value(value, f"--{name}") for name, value in server_flags.items() if value is not None
     }
-    return load_settings(config, os.environ, flags, root)
+    return load_settings(config, os.environ, flags, settings_models(), root)

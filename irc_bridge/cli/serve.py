@@ -11,7 +11,7 @@ from irc_bridge.cli.output import say, warn
 from irc_bridge.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from irc_bridge.settings import AnyWarehouse, Settings
+    from irc_bridge.settings import Settings
 
 
 @click.command()
@@ -72,15 +72,13 @@ def _is_loopback(host: str) -> bool:
 
 
 def _make_default_root(settings: "Settings") -> None:
-    from irc_bridge.settings import DirWarehouse
-
     for name, warehouse in settings.warehouses.items():
-        made = settings.sources.get(("warehouses", name, "root")) == "default"
-        if made and isinstance(warehouse, DirWarehouse):
+        folder = warehouse.folder_to_make
+        if folder is not None and settings.sources.get(("warehouses", name, "root")) == "default":
             try:
-                Path(warehouse.root).mkdir(exist_ok=True)
+                Path(folder).mkdir(exist_ok=True)
             except OSError as error:
-                raise InvalidInput(f"The folder {warehouse.root} cannot be made: {error.strerror}") from None
+                raise InvalidInput(f"The folder {folder} cannot be made: {error.strerror}") from None
 
 
 def _banner(settings: "Settings", listener: socket.socket, config: Path | None) -> str:
@@ -88,7 +86,7 @@ def _banner(settings: "Settings", listener: socket.socket, config: Path | None) 
     from irc_bridge.masking import without_user_info
 
     port = listener.getsockname()[1]
-    roots = {name: _place(warehouse) for name, warehouse in settings.warehouses.items()}
+    roots = {name: warehouse.place for name, warehouse in settings.warehouses.items()}
     others = ", ".join(engine for engine in ENGINES if engine != "pyiceberg")
     uri = url(settings.server.host, port)
     flags = "".join(f" --{name} {value}" for name, value in _flags_of_connect(settings, port, config).items())
@@ -102,14 +100,6 @@ def _banner(settings: "Settings", listener: socket.socket, config: Path | None) 
             "  Ctrl-C ends it.",
         )
     )
-
-
-def _place(warehouse: "AnyWarehouse") -> str:
-    from irc_bridge.settings import IrcWarehouse
-
-    if isinstance(warehouse, IrcWarehouse):
-        return f"{warehouse.warehouse} of {warehouse.uri}" if warehouse.warehouse else warehouse.uri
-    return warehouse.root if "://" in warehouse.root else str(Path(warehouse.root).absolute())
 
 
 def _flags_of_connect(settings: "Settings", port: int, config: Path | None) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.backends.upstream.versions import Versions
 from irc_bridge.catalog.models import Levels
@@ -15,6 +14,7 @@ from irc_bridge.errors import (
     Unsupported,
 )
 from irc_bridge.irc_client.lance_tables import MAIN, LanceTable, change, on_version, set_ref
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.names import dotted
 
 

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from irc_bridge import names
 from irc_bridge.catalog.forward import CanActForClients
-from irc_bridge.catalog.ports import Catalog
+from irc_bridge.catalog.ports import Catalog, can
 from irc_bridge.catalog.warehouses import Warehouse, Warehouses
 from irc_bridge.errors import BridgeError, Internal, PermissionDenied, Unsupported
 from irc_bridge.http import bodies
@@ -56,22 +56,15 @@ class Call:
     @cached_property
     def catalog(self) -> Catalog:
         catalog = self.warehouse.catalog
-        if _has_ability(type(catalog), CanActForClients):
+        if can(catalog, CanActForClients):
             return cast(CanActForClients, catalog).acting_for(self.headers.get("authorization"))
         return catalog
 
     def able(self, ability: type[Ability]) -> Ability:
         """The catalog as a Protocol that only some catalogs implement. Unsupported for the other catalogs."""
-        protocol: Any = ability
-        if not _has_ability(type(self.catalog), protocol):
+        if not can(self.catalog, ability):
             raise Unsupported(f"Warehouse {self.warehouse.name} does not support {self.operation}")
         return cast(Ability, self.catalog)
-
-
-@lru_cache
-def _has_ability(catalog: type[Catalog], ability: type[Any]) -> bool:
-    """Cached, because issubclass looks at every method of a Protocol."""
-    return issubclass(catalog, ability)
 
 
 _LONGEST_CACHED_QUERY = 256

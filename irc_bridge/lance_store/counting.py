@@ -9,8 +9,8 @@ from irc_bridge.errors import TableVersionNotFound
 from irc_bridge.lance_store.counting_pool import COUNTING
 from irc_bridge.lance_store.failures import Missing, lance_errors
 from irc_bridge.lance_store.predicates import require_cheap
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.base import Storage
 
 SMALL = 100_000
 """Rows below which LanceDB, too, calls a fragment small."""

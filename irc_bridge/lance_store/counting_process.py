@@ -20,7 +20,8 @@ from typing import Any
 import lance
 
 from irc_bridge.errors import BridgeError, InvalidInput
-from irc_bridge.lance_store.failures import Missing, first_line, is_panic, lance_errors
+from irc_bridge.lance_store.failures import Missing, lance_errors
+from irc_bridge.storage.base import first_line, is_panic
 
 _IDLE_S = 120
 _NICE = 5

@@ -12,6 +12,7 @@ from irc_bridge.errors import (
     PermissionDenied,
     ServiceUnavailable,
 )
+from irc_bridge.storage.base import first_line, is_panic
 
 _MISSING = ("was not found", "not found:", "no such file or directory")
 _CONFLICT = ("too many concurrent writers", "commit conflict", "incompatible transaction", "conflicting")
@@ -27,10 +28,6 @@ class Missing(NotFound):
 class Lost(ConcurrentModification):
     """Another commit came first; what was read is stale. The caller decides again; a client that hears of it all
     the same is told to do so."""
-
-
-def is_panic(error: BaseException) -> bool:
-    return type(error).__name__ == "PanicException"
 
 
 @contextmanager
@@ -67,9 +64,3 @@ def broken(location: str, why: str) -> BrokenTable:
         f"The Lance table at {location} cannot be read: {why}. Only this table is affected; "
         f"restore its files or drop it."
     )
-
-
-def first_line(error: BaseException) -> str:
-    """Without the place in Lance's own source that it ends with."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0].split(", /home/")[0].split(", rust/")[0]

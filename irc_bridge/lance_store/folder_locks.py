@@ -16,8 +16,8 @@ from typing import Literal
 from uuid import getnode, uuid4
 
 from irc_bridge.errors import ConcurrentModification
-from irc_bridge.lance_store.markers import LOCK
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import LOCK
+from irc_bridge.storage.base import Storage
 
 Purpose = Literal["remove", "register", "create"]
 Owner = dict[str, object]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from irc_bridge.catalog.models import Schema, TableVersion
-from irc_bridge.lance_store.storage import FileEntry
+from irc_bridge.storage.base import FileEntry
 
 
 @dataclass(frozen=True, slots=True)

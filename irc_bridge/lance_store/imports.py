@@ -11,10 +11,10 @@ from lance.fragment import FragmentMetadata
 from irc_bridge.catalog.models import TableVersion
 from irc_bridge.errors import BridgeError, InvalidInput
 from irc_bridge.lance_store.failures import Missing, lance_errors
-from irc_bridge.lance_store.manifests import DATA
 from irc_bridge.lance_store.parts import Part, Place
-from irc_bridge.lance_store.sent_rows import SentRows
-from irc_bridge.lance_store.storage import open_storage
+from irc_bridge.lance_store.staged_rows import SentRows
+from irc_bridge.storage.base import open_storage
+from irc_bridge.storage.layout import DATA
 
 _DELETIONS = "_deletions"
 _SUFFIXES = {"array": "arrow", "bitmap": "bin"}

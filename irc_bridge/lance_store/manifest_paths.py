@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.locations import LOCAL, AllowedLocations, scheme_of
 from irc_bridge.lance_store.manifests import message_of
 from irc_bridge.lance_store.protobuf import contents_of, fields_of, text_of
+from irc_bridge.storage.locations import LOCAL, AllowedLocations, scheme_of
 
 _FRAGMENT, _INDEX_SECTION, _TRANSACTION_FILE, _BASE_PATH = 2, 6, 12, 18
 """The numbers of fields in Lance's table.proto: of a manifest."""

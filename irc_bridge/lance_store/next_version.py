@@ -6,8 +6,8 @@ from typing import Any
 import lance
 
 from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
-from irc_bridge.lance_store.manifests import VERSIONS, name_of
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.storage.base import Storage
+from irc_bridge.storage.layout import VERSIONS, name_of
 
 
 class _Staging:

@@ -12,7 +12,7 @@ from lance.fragment import write_fragments
 
 from irc_bridge.errors import BridgeError
 from irc_bridge.lance_store.failures import lance_errors
-from irc_bridge.lance_store.manifests import DATA
+from irc_bridge.storage.layout import DATA
 
 ADDRESS = "_rowaddr"
 Part = str

@@ -32,9 +32,9 @@ from uuid import uuid4
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import InvalidInput
 from irc_bridge.lance_store.folder_locks import locked
-from irc_bridge.lance_store.manifests import VERSIONS, newest_of
-from irc_bridge.lance_store.markers import DEREGISTERED, LOCK
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import DEREGISTERED, LOCK
+from irc_bridge.storage.base import Storage
+from irc_bridge.storage.layout import VERSIONS, newest_of
 
 FOLDER = "_irc_bridge/purges"
 NATIVE = "reserved"

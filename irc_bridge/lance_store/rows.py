@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 from irc_bridge.errors import BrokenTable, Internal
-from irc_bridge.lance_store.failures import Lost, Missing, first_line, lance_errors
-from irc_bridge.lance_store.manifests import VERSIONS, name_of, version_of
+from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
 from irc_bridge.lance_store.next_version import commit_next
-from irc_bridge.lance_store.storage import FileEntry, Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.base import FileEntry, Storage, first_line
+from irc_bridge.storage.layout import VERSIONS, name_of, version_of
 
 ADDRESS = "_rowaddr"
 NEW = -1

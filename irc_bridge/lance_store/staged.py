@@ -4,16 +4,10 @@ from dataclasses import dataclass
 
 from irc_bridge.catalog.models import TABLE_UUID
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.locations import encoded
-from irc_bridge.lance_store.manifests import (
-    VERSIONS,
-    Head,
-    head_of,
-    staged_version,
-    table_metadata_of,
-    version_of,
-)
-from irc_bridge.lance_store.storage import FileAttributes, FileEntry, Storage
+from irc_bridge.lance_store.manifests import Head, head_of, table_metadata_of
+from irc_bridge.storage.base import FileAttributes, FileEntry, Storage
+from irc_bridge.storage.layout import VERSIONS, staged_version, version_of
+from irc_bridge.storage.locations import encoded
 
 MADE = "_irc_bridge"
 """The folder of a table in which a file for each of the last versions has the name of what became it."""

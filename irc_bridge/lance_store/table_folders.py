@@ -1,10 +1,25 @@
-"""Which folders a new table can have: those that storage systems can keep, and that nothing else is kept in."""
+"""The folder of a table: the files that mark it (seeds 001 and 002), the file that makes it one, and which folders
+a new table can have: those that storage systems can keep, and in which nothing else is kept."""
 
 import re
+from dataclasses import dataclass
 
-from irc_bridge.lance_store.manifests import VERSIONS
-from irc_bridge.lance_store.mirrored import MIRROR
 from irc_bridge.lance_store.staged import MADE
+from irc_bridge.storage.base import Storage
+from irc_bridge.storage.layout import MIRROR, VERSIONS
+
+RESERVED = ".lance-reserved"
+"""The folder is that of a table which is declared."""
+DEREGISTERED = ".lance-deregistered"
+"""The folder is that of a table whose name is gone. The bridge writes a token into it that is never used twice."""
+LOCK = ".irc-bridge-lock"
+"""One process removes the folder, or registers it, at this moment."""
+
+TABLE_PARTS = {
+    *(RESERVED, DEREGISTERED, LOCK),
+    *("_versions", "_transactions", "_deletions", "_indices", "_refs", "data", "tree", "_irc_bridge", "_iceberg"),
+}
+"""What lies in the folder of a Lance table: markers, Lance's own folders, and those of the bridge."""
 
 MANIFEST = "__manifest"
 WORKING = frozenset({MANIFEST, VERSIONS, MADE, MIRROR, "_transactions", "_deletions", "_indices", "_refs"})
@@ -35,3 +50,38 @@ def _why_not(part: str) -> str | None:
     if part in WORKING or part.startswith(_PREFIXES):
         return f"lies in a folder named {part}, in which Lance or this server keeps other files"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFile:
+    """The file that makes a folder a table: the manifest of version 1, or a marker. Its content is like that of
+    no other, so that a creator knows its own file from one that another put there after a drop."""
+
+    storage: Storage
+    path: str
+    content: bytes
+    rows: tuple[str, ...] = ()
+    """The files of the rows of version 1. They are removed when the manifest does not make the table."""
+
+    def put(self) -> bool:
+        """False when there is one already. When a first answer was lost, what is there already is our own."""
+        made = self.storage.put_if_absent(self.path, self.content) or self.is_there()
+        if not made:
+            self._discard_rows()
+        return made
+
+    def is_there(self) -> bool:
+        return self.storage.read(self.path) == self.content
+
+    def is_whole(self) -> bool:
+        """Whether it is there with all files that it names: a drop takes those too that were there before it."""
+        return self.is_there() and all(self.storage.identity(file) is not None for file in self.rows)
+
+    def remove(self) -> None:
+        if self.is_there():
+            self.storage.delete(self.path)
+        self._discard_rows()
+
+    def _discard_rows(self) -> None:
+        for file in self.rows:
+            self.storage.delete(file)

@@ -11,29 +11,19 @@ import pyarrow as pa
 
 from irc_bridge.catalog.models import History, Schema, TableVersion
 from irc_bridge.errors import BrokenTable, InvalidInput
-from irc_bridge.lance_store.failures import Lost, Missing, broken, first_line, lance_errors
-from irc_bridge.lance_store.first_file import FirstFile
-from irc_bridge.lance_store.following import followed
+from irc_bridge.lance_store.failures import Lost, Missing, broken, lance_errors
 from irc_bridge.lance_store.history import HistoryCache, Newest, SchemaStarts
-from irc_bridge.lance_store.locations import AllowedLocations
+from irc_bridge.lance_store.latest import followed
 from irc_bridge.lance_store.manifest_paths import require_inside
-from irc_bridge.lance_store.manifests import (
-    FIRST,
-    VERSIONS,
-    head_of,
-    name_of,
-    names_of,
-    newest_of,
-    staged_name,
-    version_of,
-    with_field_ids,
-    with_metadata,
-)
-from irc_bridge.lance_store.mirrored import ManifestLists
-from irc_bridge.lance_store.reshaping import Reshape, next_manifest
+from irc_bridge.lance_store.manifests import head_of, with_field_ids, with_metadata
+from irc_bridge.lance_store.metadata_change import Reshape, next_manifest
+from irc_bridge.lance_store.mirror_layout import ManifestLists
 from irc_bridge.lance_store.schemas import read_schema, require_readable
-from irc_bridge.lance_store.storage import FileEntry, Storage
+from irc_bridge.lance_store.table_folders import FirstFile
 from irc_bridge.lance_store.tags import read_tags, tag_errors
+from irc_bridge.storage.base import FileEntry, Storage, first_line
+from irc_bridge.storage.layout import FIRST, VERSIONS, name_of, names_of, newest_of, staged_name, version_of
+from irc_bridge.storage.locations import AllowedLocations
 
 StorageVersion = Literal["stable", "2.2"]
 

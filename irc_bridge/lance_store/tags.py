@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from urllib.parse import unquote
 
 from irc_bridge.errors import BrokenTable, InvalidInput
-from irc_bridge.lance_store.failures import Lost, Missing, first_line, lance_errors
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
+from irc_bridge.storage.base import Storage, first_line
 
 FOLDER = "_refs/tags"
 _SUFFIX = ".json"

@@ -10,8 +10,8 @@ from typing import Any
 
 from irc_bridge.errors import Internal
 from irc_bridge.lance_store.failures import lance_errors
-from irc_bridge.lance_store.local_trees import make_folder_of
-from irc_bridge.lance_store.locations import LOCAL, local_path, scheme_of
+from irc_bridge.storage.local_trees import make_folder_of
+from irc_bridge.storage.locations import LOCAL, local_path, scheme_of
 
 
 @dataclass(slots=True)

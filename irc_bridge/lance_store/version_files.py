@@ -17,10 +17,8 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
     TableVersionNotFound,
 )
-from irc_bridge.lance_store.following import forget_hint, hint
+from irc_bridge.lance_store.latest import forget_hint, hint
 from irc_bridge.lance_store.manifest_paths import require_inside
-from irc_bridge.lance_store.manifests import VERSIONS, name_of, names_of, version_of
-from irc_bridge.lance_store.ranges import versions_in
 from irc_bridge.lance_store.staged import (
     Staged,
     read_staged,
@@ -30,8 +28,9 @@ from irc_bridge.lance_store.staged import (
     staged_path,
     was_retired,
 )
-from irc_bridge.lance_store.storage import FileAttributes, FileEntry, Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.base import FileAttributes, FileEntry, Storage
+from irc_bridge.storage.layout import VERSIONS, name_of, names_of, version_of
 
 log = logging.getLogger(__name__)
 
@@ -323,3 +322,35 @@ def _final_name(new: NewVersion, newest: FileEntry | None) -> str:
 
 def _number(newest: FileEntry | None) -> int:
     return (version_of(newest.name) or 0) if newest else 0
+
+
+_TO_LATEST = -1
+
+
+def versions_in(ranges: Sequence[VersionRange], present: Sequence[int]) -> tuple[set[int], int | None]:
+    """Those present that lie in a range, and the first that a range names but is not there. `present` rises."""
+    found: set[int] = set()
+    missing: list[int] = []
+    for each in ranges:
+        if each.start < 0 or (each.end <= each.start and each.end != _TO_LATEST):
+            raise InvalidInput(
+                f"Not a range of versions: [{each.start}, {each.end}). It goes from its start up to but not "
+                f"including its end; [0, {_TO_LATEST}) are all"
+            )
+        inside = [version for version in present if version >= each.start]
+        if each.end != _TO_LATEST:
+            inside = [version for version in inside if version < each.end]
+            missing.extend(_first_missing(each, inside))
+        found.update(inside)
+    return found, min(missing, default=None)
+
+
+def _first_missing(asked: VersionRange, inside: Sequence[int]) -> list[int]:
+    if asked.start == 0 and not inside:
+        return []
+    expected = asked.start or inside[0]
+    for version in inside:
+        if version != expected:
+            break
+        expected += 1
+    return [expected] if expected < asked.end else []

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from irc_bridge.catalog.models import TableInfo
 from irc_bridge.catalog.properties import ENGINE_DATA, ENGINE_METADATA
-from irc_bridge.lance_store.locations import path_below
-from irc_bridge.lance_store.mirrored import DATA, LISTS, LOGS, MANIFESTS, MIRROR, is_version_list, list_name
-from irc_bridge.lance_store.storage import Storage, open_storage
+from irc_bridge.lance_store.mirror_layout import DATA, LOGS, MANIFESTS, is_version_list, list_name
 from irc_bridge.mirror.avro import read_list, read_manifest
 from irc_bridge.mirror.pieces import Source
+from irc_bridge.storage.base import Storage, open_storage
+from irc_bridge.storage.layout import LISTS, MIRROR
+from irc_bridge.storage.locations import path_below
 
 EXPIRED = f"{MIRROR}/expired"
 """Holds an empty file by the name of each manifest list whose version was found to be gone."""

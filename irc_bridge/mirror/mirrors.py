@@ -14,14 +14,15 @@ from irc_bridge.catalog.models import TableInfo, TableVersion
 from irc_bridge.errors import BridgeError, Internal, InvalidInput
 from irc_bridge.lance_store.failures import Missing, broken
 from irc_bridge.lance_store.fragments import fragments_of, open_version
-from irc_bridge.lance_store.locations import AllowedLocations, path_below, place_of
 from irc_bridge.lance_store.manifest_paths import require_inside
-from irc_bridge.lance_store.mirrored import DATA, LISTS, MANIFESTS, list_name
-from irc_bridge.lance_store.storage import Storage, open_storage
+from irc_bridge.lance_store.mirror_layout import DATA, MANIFESTS, list_name
 from irc_bridge.mirror.avro import Manifest, data_file, list_of, new_manifest, read_list, read_manifest
 from irc_bridge.mirror.changes import Change, changed
 from irc_bridge.mirror.pieces import Piece, Source, Written
 from irc_bridge.mirror.plans import Files, Pieces, Wanted, wanted_at
+from irc_bridge.storage.base import Storage, open_storage
+from irc_bridge.storage.layout import LISTS
+from irc_bridge.storage.locations import AllowedLocations, path_below, place_of
 from irc_bridge.translation.schema import to_iceberg
 
 _BATCH_BYTES = 4 * 1024**3

@@ -12,12 +12,12 @@ from irc_bridge.catalog.models import Levels, TableInfo
 from irc_bridge.catalog.ports import CanAllowLocations, CanVendCredentials, Catalog
 from irc_bridge.lance_store.failures import Missing
 from irc_bridge.lance_store.fragments import Dataset, count_of, deleted_of, open_version, rows_of
-from irc_bridge.lance_store.locations import place_of
-from irc_bridge.lance_store.mirrored import DATA
+from irc_bridge.lance_store.mirror_layout import DATA
 from irc_bridge.lance_store.uploads import NewFiles
 from irc_bridge.mirror.conform import conform
 from irc_bridge.mirror.parquet import ROWS_ONLY, write_parquet
 from irc_bridge.mirror.statistics import FIELD_ID, Statistics
+from irc_bridge.storage.locations import place_of
 
 _BATCH_BYTES = 16 * 1024 * 1024
 PATH_ID, POSITION_ID = 2147483546, 2147483545

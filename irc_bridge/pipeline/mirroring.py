@@ -12,12 +12,12 @@ from uuid import uuid4
 from irc_bridge.catalog.models import History, Levels, TableInfo, TableVersion, Unchanged
 from irc_bridge.catalog.ports import Catalog
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.mirrored import LOGS
-from irc_bridge.lance_store.storage import open_storage
+from irc_bridge.lance_store.mirror_layout import LOGS
 from irc_bridge.mirror.expiry import expire
 from irc_bridge.mirror.mirrors import Brought, Mirror, Work
 from irc_bridge.mirror.pieces import Piece, Source, Writer, Written, allowed_locations_of, source_of
 from irc_bridge.pipeline.work import run
+from irc_bridge.storage.base import open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

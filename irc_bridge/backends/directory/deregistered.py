@@ -8,8 +8,8 @@ from irc_bridge.backends.directory.manifest import Manifest
 from irc_bridge.backends.directory.moving import MOVING
 from irc_bridge.backends.directory.names import levels
 from irc_bridge.catalog.models import Levels
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.table_folders import MANIFEST
+from irc_bridge.storage.base import Storage
 
 
 def marked(folders: Folders) -> Iterator[tuple[Levels, str]]:

@@ -9,13 +9,11 @@ from itertools import compress
 from irc_bridge.backends.directory.layout import listed_folder, listed_name
 from irc_bridge.backends.directory.names import why_not
 from irc_bridge.errors import Internal, InvalidInput, PermissionDenied
-from irc_bridge.lance_store.first_file import FirstFile
 from irc_bridge.lance_store.folder_locks import is_locked
-from irc_bridge.lance_store.manifests import FIRST, VERSIONS, version_of
-from irc_bridge.lance_store.markers import DEREGISTERED, LOCK, RESERVED, TABLE_PARTS
 from irc_bridge.lance_store.purges import NATIVE, Mark, mark, token_of
-from irc_bridge.lance_store.storage import Storage
-from irc_bridge.lance_store.table_folders import MANIFEST
+from irc_bridge.lance_store.table_folders import DEREGISTERED, LOCK, MANIFEST, RESERVED, TABLE_PARTS, FirstFile
+from irc_bridge.storage.base import Storage
+from irc_bridge.storage.layout import FIRST, VERSIONS, version_of
 
 _PARTS = TABLE_PARTS - {RESERVED, DEREGISTERED, LOCK}
 """The folders of a Lance table. Without a version and a marker they are what an interrupted write left."""

@@ -5,8 +5,8 @@ import secrets
 from collections.abc import Iterator
 
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.table_folders import MANIFEST, why_no_folder
+from irc_bridge.storage.base import Storage
 
 SUFFIX = ".lance"
 _SHOWN = 200

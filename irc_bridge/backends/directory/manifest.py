@@ -13,13 +13,13 @@ import pyarrow as pa
 from irc_bridge.backends.directory import flags
 from irc_bridge.backends.directory.objects import Objects, Row
 from irc_bridge.errors import ConcurrentModification
-from irc_bridge.lance_store.failures import Lost, Missing, first_line
-from irc_bridge.lance_store.manifests import VERSIONS
+from irc_bridge.lance_store.failures import Lost, Missing
 from irc_bridge.lance_store.rows import ADDRESS, Put, RowTable, State, fragment_of
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.table_folders import MANIFEST
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.upkeep import Indexes, Upkeep
+from irc_bridge.storage.base import Storage, first_line
+from irc_bridge.storage.layout import VERSIONS
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from irc_bridge.backends.directory.names import require_valid_table
 from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text
 from irc_bridge.catalog.models import Migrated
 from irc_bridge.errors import BridgeError, InvalidInput
-from irc_bridge.lance_store.storage import Storage, open_storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.base import Storage, open_storage
 
 _AT_ONCE = 500
 

@@ -18,19 +18,19 @@ from contextlib import suppress
 
 from irc_bridge.backends.directory.folders import Folders
 from irc_bridge.backends.directory.layout import hashed_folder, require_folder
-from irc_bridge.backends.directory.loading import Found
-from irc_bridge.backends.directory.name_errors import committed_meanwhile, no_table
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.objects import Row
 from irc_bridge.backends.directory.table_rows import TableRows
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import Conflict, InvalidInput, NotFound
+from irc_bridge.lance_catalog.errors import committed_meanwhile, no_table
+from irc_bridge.lance_catalog.names import ResolvedTable
 from irc_bridge.lance_store.folder_locks import FolderLocked, locked
-from irc_bridge.lance_store.manifests import VERSIONS
-from irc_bridge.lance_store.markers import LOCK
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import LOCK
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.names import dotted
+from irc_bridge.storage.base import Storage
+from irc_bridge.storage.layout import VERSIONS
 
 log = logging.getLogger(__name__)
 
@@ -45,23 +45,24 @@ class Mover:
         self._folders = folders
         self._rows = rows
 
-    def move(self, found: Found, destination: Levels, properties: Mapping[str, str]) -> None:
+    def move(self, resolved: ResolvedTable, destination: Levels, properties: Mapping[str, str]) -> None:
         """`properties` are those that the table gets in its row."""
-        old, new = found.path, hashed_folder(object_id(destination))
+        old, new = resolved.path, hashed_folder(object_id(destination))
         require_folder(self._storage, new, f"The folder of the table {dotted(destination)!r}")
         self._remove_unfinished(destination)
         self._storage.write(f"{new}/{MOVING}", old.encode())
         try:
-            versions = self._rows.versions(found.table) if found.versions is None else found.versions.keys()
+            counted = resolved.counted
+            versions = self._rows.versions(resolved.name) if counted is None else set(counted)
             newest = self._tables.newest(old)
             self._storage.copy_tree(old, new)
             after = self._tables.newest(old)
             if after is None and newest is not None:
-                raise no_table(found.table)
+                raise no_table(resolved.name)
             if after != newest:
                 raise committed_meanwhile(self._storage.location(old))
-            kept = self._folders.kept(old) if found.row is None else {}
-            self._rows.move(found, destination, new, versions, {**kept, **properties})
+            kept = self._folders.kept(old) if resolved.properties is None else {}
+            self._rows.move(resolved, destination, new, versions, {**kept, **properties})
         except (Conflict, NotFound, InvalidInput):
             self._storage.delete_tree(new, MOVING)
             raise

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from irc_bridge.backends.directory.manifest import Change, Manifest
-from irc_bridge.backends.directory.name_errors import namespace_exists, no_namespace, table_exists
 from irc_bridge.backends.directory.names import DELIMITER, is_valid, object_id, require_valid_namespace
 from irc_bridge.backends.directory.objects import CREATED_AT, NAMESPACE, Objects, Row, metadata_text
 from irc_bridge.catalog.models import Levels, PropertyChanges
 from irc_bridge.errors import InvalidInput, NamespaceNotEmpty
+from irc_bridge.lance_catalog.errors import namespace_exists, no_namespace, table_exists
 from irc_bridge.names import dotted
 
 _NAMED = 5

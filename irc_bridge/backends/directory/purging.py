@@ -19,9 +19,9 @@ from irc_bridge.lance_store.purges import (
     is_changed,
     token_of,
 )
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.names import dotted
+from irc_bridge.storage.base import Storage
 
 _ATTEMPTS = 100
 

@@ -4,8 +4,8 @@ from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import require_folder
 from irc_bridge.catalog.models import History
 from irc_bridge.errors import BrokenTable, InvalidInput
-from irc_bridge.lance_store.storage import Storage
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.base import Storage
 
 _MANIFEST = re.compile(r"/_versions/[^/]+\.manifest$")
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import parts_above
-from irc_bridge.backends.directory.loading import Found
 from irc_bridge.backends.directory.manifest import Change, Manifest
-from irc_bridge.backends.directory.name_errors import LocationOverlaps, committed_meanwhile, no_table
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.namespaces import require_free, require_namespace
 from irc_bridge.backends.directory.objects import TABLE, Objects, Row, metadata_text, version_id, with_moved_from
 from irc_bridge.catalog.models import Levels
+from irc_bridge.lance_catalog.errors import LocationOverlaps, committed_meanwhile, no_table
+from irc_bridge.lance_catalog.names import ResolvedTable
 from irc_bridge.lance_store.failures import Lost
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.storage.base import Storage
 
 
 class TableRows:
@@ -74,12 +74,12 @@ class TableRows:
 
         self._manifest.change(forget)
 
-    def keep(self, found: Found, properties: Mapping[str, str]) -> None:
+    def keep(self, resolved: ResolvedTable, properties: Mapping[str, str]) -> None:
         """Raises Lost when others changed them."""
 
         def keep(objects: Objects) -> Change[None]:
-            row = require_row(objects, found.table, found.path)
-            if row.properties != found.row:
+            row = require_row(objects, resolved.name, resolved.path)
+            if row.properties != resolved.properties:
                 raise Lost(f"The properties of {row.object_id} were changed by another writer")
             return Change(None, put=(replace(row, metadata=metadata_text(row.metadata, properties)),))
 
@@ -93,16 +93,18 @@ class TableRows:
 
         self._manifest.change(rename)
 
-    def move(self, found: Found, new: Levels, to: str, versions: Set[int], properties: Mapping[str, str]) -> None:
+    def move(
+        self, resolved: ResolvedTable, new: Levels, to: str, versions: Set[int], properties: Mapping[str, str]
+    ) -> None:
         """Renames and leads to another folder; the row remembers the old one. `versions` are those that the table
         had rows for before its files were copied, `properties` are added to those of the row."""
-        path = found.path
+        path = resolved.path
 
         def move(objects: Objects) -> Change[None]:
-            if found.row is not None:
-                row = require_row(objects, found.table, path)
+            if resolved.properties is not None:
+                row = require_row(objects, resolved.name, path)
             elif objects.at(path) is not None or self._folders.state(path) is not FolderState.TABLE:
-                raise no_table(found.table)
+                raise no_table(resolved.name)
             else:
                 row = Row("", TABLE, path)
             row = replace(row, metadata=metadata_text(row.metadata, {**row.properties, **properties}))

@@ -7,7 +7,7 @@ from irc_bridge.backends.directory.folders import json_object
 from irc_bridge.backends.directory.names import object_id
 from irc_bridge.backends.directory.objects import TABLE_VERSION, Row, version_id, version_of_id
 from irc_bridge.catalog.models import Levels, VersionRecord
-from irc_bridge.lance_store.manifests import VERSIONS, names_of, version_of
+from irc_bridge.storage.layout import VERSIONS, names_of, version_of
 
 
 def row_of(record: VersionRecord, table: Levels) -> Row:

@@ -1,10 +1,38 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from irc_bridge.backends.upstream.catalog import UpstreamCatalog
+from irc_bridge.backends import OpenBackend
 
-__all__ = ["open_upstream"]
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from irc_bridge.backends.upstream.settings import UpstreamSettings
+    from irc_bridge.lance_catalog.catalog import LanceCatalog
+
+
+def open(name: str, settings: "UpstreamSettings") -> OpenBackend:
+    catalog = open_upstream(
+        settings.uri,
+        warehouse=settings.warehouse,
+        prefix=settings.prefix,
+        token=_revealed(settings.token),
+        credential=_revealed(settings.credential),
+        pass_through=settings.auth == "passthrough",
+        oauth2_server_uri=settings.oauth2_server_uri,
+        scope=settings.scope,
+        headers=settings.headers,
+        connect_timeout=settings.connect_timeout,
+        read_timeout=settings.read_timeout,
+        root=settings.root,
+        allowed_locations=settings.allowed_locations,
+        guard_snapshot=settings.guard_snapshot,
+        storage_options=settings.storage,
+    )
+    return OpenBackend(catalog)
+
+
+def _revealed(secret: "SecretStr | None") -> str | None:
+    return None if secret is None else secret.get_secret_value()
 
 
 def open_upstream(
@@ -24,14 +52,14 @@ def open_upstream(
     allowed_locations: Sequence[str] = (),
     guard_snapshot: bool = True,
     storage_options: Mapping[str, str],
-) -> "UpstreamCatalog":
+) -> "LanceCatalog":
     """Another IRC server. Opening it asks nothing of it. Clients may name locations of Lance tables only below
     `allowed_locations`, or below `root` where that is empty."""
     # late, because Lance and HTTP libraries take a while to import
-    from irc_bridge.backends.upstream.catalog import UpstreamCatalog
     from irc_bridge.backends.upstream.files import Files
     from irc_bridge.backends.upstream.identities import Identities
     from irc_bridge.backends.upstream.places import Places
+    from irc_bridge.backends.upstream.server_names import ServerNames
     from irc_bridge.backends.upstream.tables import Tables
     from irc_bridge.irc_client.auth import Auth
     from irc_bridge.irc_client.connection import Connection
@@ -57,4 +85,4 @@ def open_upstream(
         return (clients.tables(authorization) if clients else own).server.config
 
     relay = Relay(uri, None if pass_through else auth, headers, config, connect_timeout, read_timeout)
-    return UpstreamCatalog(own, relay, warehouse, root, clients.tables if clients else None)
+    return ServerNames(own, relay, warehouse, root, clients.tables if clients else None).catalog()

@@ -4,21 +4,16 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
 from irc_bridge.answers import Unreadable, inflated, parsed
-from irc_bridge.catalog.models import Levels, VersionRecord
+from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.markers import RESERVED
-
-if TYPE_CHECKING:
-    from irc_bridge.lance_store.staged import Staged
-    from irc_bridge.lance_store.storage import FileEntry, Storage
-    from irc_bridge.lance_store.tables import LanceTables
-    from irc_bridge.lance_store.version_files import VersionFiles
+from irc_bridge.lance_store.table_files import TableFiles
+from irc_bridge.lance_store.table_folders import RESERVED
+from irc_bridge.storage.base import FileEntry
 
 _KEPT = 32
 _LONGEST_NAME = 60
@@ -31,87 +26,6 @@ _NESTED_TABLE = re.compile(r"((?!tree/|_iceberg/).+?/)(_versions/[^/]+\.manifest
 _OF_ICEBERG = (".parquet", ".avro", ".orc", ".puffin", ".stats")
 _LEFT_EMPTY = ("metadata", "data")
 """Folders that Iceberg servers make, and leave when they remove the files in them."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableFiles:
-    storage: "Storage"
-    tables: "LanceTables"
-    versions: "VersionFiles"
-    path: str
-    """The table's root in the storage."""
-
-    @property
-    def location(self) -> str:
-        return self.storage.location(self.path)
-
-    def newest(self) -> int | None:
-        from irc_bridge.lance_store.manifests import version_of
-
-        newest = self.tables.newest(self.path)
-        return version_of(newest.name) if newest else None
-
-    def holds(self, version: int) -> bool:
-        return self.tables.manifest(self.path, version) is not None
-
-    def require_of_table(self, staged: "Staged", latest: int | None) -> None:
-        """InvalidInput for a staged manifest of another table."""
-        from irc_bridge.lance_store.staged import require_of_table
-
-        entry = self.tables.manifest(self.path, latest) if latest else None
-        require_of_table(self.storage, self.path, staged, entry)
-
-    def is_used(self, metadata_file: str | None = None) -> bool:
-        """Whether files lie there, other than that one metadata file of the server behind, or the marker of
-        another bridge behind, which reserves the folder of a table that it declares."""
-        name = (metadata_file or "").rpartition("/")[2]
-        own = {name, f".{name}.crc", RESERVED}  # Hadoop's local file system adds the second
-        for folder in self.storage.names(self.path):
-            inside = set(self.storage.names(f"{self.path}/{folder}")) if folder in _LEFT_EMPTY else {folder}
-            if inside - own:
-                return True
-        return False
-
-    def of_table(self, uuid: str, metadata: Set[str | None]) -> "list[FileEntry]":
-        """The files that go with the table: those of a Lance table, and the server's own files about it.
-        `metadata` are those that the server names; others belong to the table if they have its uuid."""
-        entries = self.storage.tree(self.path)
-        own = {(each or "").rpartition("/")[2] for each in metadata}
-        others = [each.name for each in entries if _METADATA.match(each.name) and _file_name(each.name) not in own]
-        if len(others) <= _MOST_READ:
-            is_own = self.storage.at_once(lambda path: self._has_uuid(path, uuid), others)
-            own |= {_file_name(name) for name, its in zip(others, is_own, strict=True) if its}
-        return _of_table(entries, own)
-
-    def _has_uuid(self, name: str, uuid: str) -> bool:
-        content = self.storage.read(f"{self.path}/{name}") or b""
-        try:
-            metadata = parsed(inflated(content, "gzip" if content[:2] == _GZIP else "", _LARGEST_METADATA))
-        except Unreadable:
-            return False
-        return isinstance(metadata, dict) and metadata.get("table-uuid") == uuid
-
-    def remove(self, doomed: Sequence["FileEntry"]) -> None:
-        """Those files and no others: the place may have a new table already."""
-        from irc_bridge.lance_store.mirrored import remove_engine_folders
-
-        same = set(self.storage.tree(self.path)) & set(doomed)
-        paths = [f"{self.path}/{each.name}" for each in sorted(same, key=lambda each: each.name)]
-        for _ in self.storage.at_once(self.storage.delete, paths):
-            pass
-        remove_engine_folders(self.storage, self.path)
-        self.tables.forget(self.path)
-
-    def record(self, version: int) -> VersionRecord:
-        """TableVersionNotFound."""
-        from irc_bridge.lance_store.manifests import VERSIONS
-
-        entry = self.tables.manifest(self.path, version)
-        found = self.storage.attributes(f"{self.path}/{VERSIONS}", [entry.name]) if entry else []
-        for each in found:
-            location = self.storage.location(f"{self.path}/{VERSIONS}/{each.name}")
-            return VersionRecord(version, location, each.size, each.e_tag, each.modified_ms)
-        raise self.versions.no_version(self.path, version)
 
 
 class Files:
@@ -140,7 +54,40 @@ class Files:
         return TableFiles(opened.storage, opened.tables, opened.versions, path)
 
 
-def _of_table(entries: "Sequence[FileEntry]", own_metadata: Set[str]) -> "list[FileEntry]":
+def is_used(files: TableFiles, metadata_file: str | None = None) -> bool:
+    """Whether files lie there, other than that one metadata file of the server behind, or the marker of
+    another bridge behind, which reserves the folder of a table that it declares."""
+    name = (metadata_file or "").rpartition("/")[2]
+    own = {name, f".{name}.crc", RESERVED}  # Hadoop's local file system adds the second
+    for folder in files.storage.names(files.path):
+        inside = set(files.storage.names(f"{files.path}/{folder}")) if folder in _LEFT_EMPTY else {folder}
+        if inside - own:
+            return True
+    return False
+
+
+def files_of_table(files: TableFiles, uuid: str, metadata: Set[str | None]) -> list[FileEntry]:
+    """The files that go with the table: those of a Lance table, and the server's own files about it.
+    `metadata` are those that the server names; others belong to the table if they have its uuid."""
+    entries = files.storage.tree(files.path)
+    own = {(each or "").rpartition("/")[2] for each in metadata}
+    others = [each.name for each in entries if _METADATA.match(each.name) and _file_name(each.name) not in own]
+    if len(others) <= _MOST_READ:
+        is_own = files.storage.at_once(lambda path: _has_uuid(files, path, uuid), others)
+        own |= {_file_name(name) for name, its in zip(others, is_own, strict=True) if its}
+    return _of_table(entries, own)
+
+
+def _has_uuid(files: TableFiles, name: str, uuid: str) -> bool:
+    content = files.storage.read(f"{files.path}/{name}") or b""
+    try:
+        metadata = parsed(inflated(content, "gzip" if content[:2] == _GZIP else "", _LARGEST_METADATA))
+    except Unreadable:
+        return False
+    return isinstance(metadata, dict) and metadata.get("table-uuid") == uuid
+
+
+def _of_table(entries: Sequence[FileEntry], own_metadata: Set[str]) -> list[FileEntry]:
     """Another table may lie in the same folder, because it got the name that this one had before, or below it,
     because it is in a namespace of this name."""
     names = [each.name for each in entries]
@@ -168,9 +115,9 @@ def _file_name(path: str) -> str:
 
 
 def _open(root: str, options: Mapping[str, str], allowed_locations: Sequence[str] | None) -> TableFiles:
-    from irc_bridge.lance_store.storage import open_storage
     from irc_bridge.lance_store.tables import LanceTables
     from irc_bridge.lance_store.version_files import VersionFiles
+    from irc_bridge.storage.base import open_storage
 
     storage = open_storage(root, options, allowed_locations)
     tables = LanceTables(storage, allowed_locations)
@@ -188,7 +135,7 @@ def _folder_name(level: str) -> str:
 
 def below(root: str, path: str) -> str:
     """The location of a path below a root that a person wrote."""
-    from irc_bridge.lance_store.locations import LOCAL, encoded, file_uri, local_path, scheme_of
+    from irc_bridge.storage.locations import LOCAL, encoded, file_uri, local_path, scheme_of
 
     above = local_path(root) if scheme_of(root) == LOCAL else root
     inside = f"{above.rstrip('/')}/"
@@ -196,7 +143,7 @@ def below(root: str, path: str) -> str:
 
 
 def is_local(location: str) -> bool:
-    from irc_bridge.lance_store.locations import LOCAL, scheme_of
+    from irc_bridge.storage.locations import LOCAL, scheme_of
 
     return scheme_of(location) == LOCAL
 
@@ -208,7 +155,7 @@ def same_place(one: str, other: str) -> bool:
 
 def one_form(location: str) -> str:
     """The location as this project writes it. InvalidInput for a file URI with a host."""
-    from irc_bridge.lance_store.locations import file_uri, local_path
+    from irc_bridge.storage.locations import file_uri, local_path
 
     return file_uri(local_path(location)) if is_local(location) else location.rstrip("/")
 

@@ -12,42 +12,54 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Protocol
 
-from irc_bridge.backends.upstream.files import TableFiles, below
-from irc_bridge.backends.upstream.loading import Found, read
+from irc_bridge.backends.upstream.files import below
 from irc_bridge.backends.upstream.purging import Purging
-from irc_bridge.backends.upstream.rows import Rows
-from irc_bridge.catalog.models import TABLE_UUID, History, Levels, NewTable, NewVersion, TableInfo
+from irc_bridge.backends.upstream.tables import Tables
+from irc_bridge.catalog.models import TABLE_UUID, History, Levels, NewTable, NewVersion
 from irc_bridge.catalog.properties import RESERVED_PREFIX
 from irc_bridge.errors import (
     BridgeError,
     BrokenTable,
     CommitStateUnknown,
-    ConcurrentModification,
     Conflict,
     InvalidInput,
     NotFound,
-    TableAlreadyExists,
     TableNotFound,
 )
-from irc_bridge.lance_store.manifests import VERSIONS, staged_name
-from irc_bridge.lance_store.sent_rows import SentRows, write_rows
+from irc_bridge.irc_client.lance_tables import LanceTable
+from irc_bridge.lance_catalog.errors import dropped_meanwhile, table_exists
+from irc_bridge.lance_catalog.names import ResolvedTable
+from irc_bridge.lance_catalog.versions import TableChange
+from irc_bridge.lance_store.staged_rows import SentRows, write_rows
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.lance_store.tables import first_manifest
 from irc_bridge.names import dotted
+from irc_bridge.storage.layout import VERSIONS, staged_name
 
 _MANIFEST = re.compile(r"/_versions/[^/]+\.manifest$")
 
 
-class NewTables(Rows):
-    _root: str | None
-    _purging: Purging
+class Resolving(Protocol):
+    def resolve(self, table: Levels) -> ResolvedTable: ...
 
-    def place_table(self, table: Levels, location: str | None) -> str:
+    def resolved(self, table: Levels, found: LanceTable) -> ResolvedTable: ...
+
+
+class NewTables:
+    def __init__(self, tables: Tables, purging: Purging, root: str | None, names: Resolving) -> None:
+        self._tables = tables
+        self._purging = purging
+        self._root = root
+        self._names = names
+
+    def place(self, table: Levels, location: str | None) -> str:
         _require_namespace(table)
         asked = None if location is None else self._tables.place_for(table, location)
         return self._tables.lance_table_at(self._tables.planned(table, asked)).location
 
-    def create_table(self, table: Levels, new: NewTable) -> TableInfo:
+    def create(self, table: Levels, new: NewTable) -> ResolvedTable:
         _require_namespace(table)
         if new.location is not None:
             new = replace(new, location=self._tables.place_for(table, new.location))
@@ -56,20 +68,19 @@ class NewTables(Rows):
         try:
             declared = self._tables.declare(table, new.location, new.properties)
         except TableNotFound as error:
-            raise _dropped_meanwhile(table) from error
-        found = Found(table, declared, self._tables.files(declared))
-        if new.location is not None and found.files.newest() is not None:
+            raise dropped_meanwhile(table) from error
+        resolved = self._names.resolved(table, declared)
+        if new.location is not None and resolved.files.newest() is not None:
             self._tables.drop(table, purge=False)
             raise InvalidInput(
                 f"The location {new.location} has a Lance table already: register it, or choose another place"
             )
-        self._purging.take(found.files)
-        if new.schema is None:
-            return read(found, History.ALL)
-        self._begin(found, new)
-        return self._made(found)
+        self._purging.take(resolved.files)
+        if new.schema is not None:
+            self._begin(resolved, new)
+        return resolved
 
-    def register_table(self, table: Levels, location: str) -> TableInfo:
+    def register(self, table: Levels, location: str) -> None:
         _require_namespace(table)
         place = self._location_of(_MANIFEST.sub("", location).rstrip("/"))
         if not self._purging.is_purged(place):
@@ -80,20 +91,6 @@ class NewTables(Rows):
         }
         with self._purging.registering(files) as more:
             self._tables.registered_here(table, files.location, {**properties, **more})
-        try:
-            return read(self._find(table), History.ALL)
-        except NotFound as error:
-            raise _dropped_meanwhile(table) from error
-
-    def _made(self, made: Found) -> TableInfo:
-        """The table as the caller just made it, whatever others did to it since."""
-        try:
-            info = self.load_version(made.name, 1)
-        except NotFound as error:
-            raise _dropped_meanwhile(made.name) from error
-        if info.location != made.files.location:
-            raise _dropped_meanwhile(made.name)
-        return info
 
     def names_lance(self, location: str) -> bool:
         if _MANIFEST.search(location):
@@ -111,13 +108,13 @@ class NewTables(Rows):
             return place
         return below(self._root, place)
 
-    def _begin(self, found: Found, new: NewTable) -> None:
+    def _begin(self, found: ResolvedTable, new: NewTable) -> None:
         """Where that fails the name goes again, unless another writer made the first version meanwhile."""
         sent: list[SentRows] = []
         staged = None
         try:
             staged = _first_staged(found, new, sent)
-            self.create_table_versions([NewVersion(found.name, 1, staged)])
+            found.versions.make([TableChange(found, NewVersion(found.name, 1, staged))])
         except CommitStateUnknown:
             raise
         except BridgeError as error:
@@ -127,28 +124,28 @@ class NewTables(Rows):
                     each.discard()
                 self._give_up(found)
             if isinstance(error, TableNotFound) or is_gone:
-                raise _dropped_meanwhile(found.name) from error
+                raise dropped_meanwhile(found.name) from error
             if isinstance(error, Conflict):
-                raise TableAlreadyExists(f"Table already exists: {dotted(found.name)}") from error
+                raise table_exists(found.name) from error
             raise
 
-    def _is_there(self, found: Found, staged: str) -> bool:
+    def _is_there(self, found: ResolvedTable, staged: str) -> bool:
         """Whether the name still leads to the table that was found, and its folder has the staged manifest."""
         try:
-            is_same = self._find(found.name).table.uuid == found.table.uuid
+            is_same = self._names.resolve(found.name).entry.uuid == found.entry.uuid
         except NotFound:
             return False
         return is_same and found.files.storage.identity(f"{found.files.path}/{staged}") is not None
 
-    def _give_up(self, found: Found) -> None:
-        now = self._find(found.name)
-        is_same = now.table.uuid == found.table.uuid
-        if is_same and now.table.current is None and now.files.newest() is None:
+    def _give_up(self, found: ResolvedTable) -> None:
+        now = self._names.resolve(found.name)
+        is_same = now.entry.uuid == found.entry.uuid
+        if is_same and now.entry.current is None and now.files.newest() is None:
             self._tables.drop(found.name, purge=True)
 
 
-def _first_staged(found: Found, new: NewTable, sent: list[SentRows]) -> str:
-    files, metadata = found.files, {TABLE_UUID: new.properties.get(TABLE_UUID, found.table.uuid)}
+def _first_staged(found: ResolvedTable, new: NewTable, sent: list[SentRows]) -> str:
+    files, metadata = found.files, {TABLE_UUID: new.properties.get(TABLE_UUID, found.entry.uuid)}
     if new.rows is not None:
         sent.append(write_rows(files.storage, files.tables, files.path, new.rows, over=False))
         return sent[0].stage(None, metadata)
@@ -167,10 +164,6 @@ def _metadata_at(files: TableFiles, location: str) -> Mapping[str, str]:
     if content is None:
         raise InvalidInput(f"There is no Lance table at {location}")
     return content.metadata
-
-
-def _dropped_meanwhile(table: Levels) -> ConcurrentModification:
-    return ConcurrentModification(f"{dotted(table)} was made, and dropped by somebody else right after that")
 
 
 def _require_namespace(table: Levels) -> None:

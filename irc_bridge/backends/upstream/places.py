@@ -14,8 +14,8 @@ from irc_bridge.backends.upstream.files import one_form, same_place
 from irc_bridge.catalog.models import Levels
 from irc_bridge.errors import InvalidInput
 from irc_bridge.irc_client.lance_tables import LanceTable
-from irc_bridge.lance_store.locations import AllowedLocations
 from irc_bridge.lance_store.table_folders import why_no_folder
+from irc_bridge.storage.locations import AllowedLocations
 
 _RANDOM = "(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[0-9a-f]{8})"
 """What servers, and `unused` of Tables, put into a location so that it is a new one."""

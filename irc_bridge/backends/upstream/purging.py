@@ -16,17 +16,16 @@ from functools import partial
 from hashlib import blake2b
 
 from irc_bridge.backends.upstream import listing
-from irc_bridge.backends.upstream.files import TableFiles, below, one_form, same_place
-from irc_bridge.backends.upstream.loading import Found
+from irc_bridge.backends.upstream.files import below, one_form, same_place
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.catalog.models import TABLE_UUID, Deregistered, Levels, Purge
 from irc_bridge.catalog.properties import RESERVED_PREFIX
 from irc_bridge.errors import BridgeError, InvalidInput, NamespaceAlreadyExists, NamespaceNotFound, NotFound
 from irc_bridge.irc_client.lance_tables import LOCATION
 from irc_bridge.irc_client.server import IrcServer
+from irc_bridge.lance_catalog.names import ResolvedTable
 from irc_bridge.lance_store.folder_locks import locked
-from irc_bridge.lance_store.markers import DEREGISTERED, LOCK, TABLE_PARTS
-from irc_bridge.lance_store.mirrored import remove_engine_folders
+from irc_bridge.lance_store.mirror_layout import remove_engine_folders
 from irc_bridge.lance_store.purges import (
     NotesInStorage,
     PurgeNote,
@@ -37,8 +36,10 @@ from irc_bridge.lance_store.purges import (
     note_of,
     token_of,
 )
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_files import TableFiles
+from irc_bridge.lance_store.table_folders import DEREGISTERED, LOCK, TABLE_PARTS
 from irc_bridge.names import dotted
+from irc_bridge.storage.base import Storage
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class Purging:
         self._tables = tables
         self._root = root
 
-    def purge(self, found: Found, after_ms: int | None) -> None:
+    def purge(self, found: ResolvedTable, after_ms: int | None) -> None:
         """A crash after the name is gone leaves files that stay."""
         storage, path = found.files.storage, found.files.path
         marked = mark(storage, path) if _is_table_only(storage, path) else None
@@ -104,7 +105,7 @@ class Purging:
             content=_content(storage, path),
             purged_ms=now_ms,
             due_ms=None if after_ms is None else now_ms + after_ms,
-            uuid=found.table.properties.get(TABLE_UUID, found.table.uuid),
+            uuid=found.entry.properties.get(TABLE_UUID, found.entry.uuid),
         )
         try:
             self._notes().write(note)

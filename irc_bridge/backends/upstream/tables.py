@@ -9,7 +9,15 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from irc_bridge.backends.upstream.files import Files, TableFiles, is_local, one_form, place_below, same_place
+from irc_bridge.backends.upstream.files import (
+    Files,
+    files_of_table,
+    is_local,
+    is_used,
+    one_form,
+    place_below,
+    same_place,
+)
 from irc_bridge.backends.upstream.places import Places, may_be_choice, not_allowed
 from irc_bridge.backends.upstream.storage_options import (
     expires_at_ms,
@@ -43,6 +51,7 @@ from irc_bridge.irc_client.lance_tables import (
     read_table,
 )
 from irc_bridge.irc_client.server import REGISTER, IrcServer
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.names import dotted
 
 log = logging.getLogger(__name__)
@@ -213,7 +222,7 @@ class Tables:
             place = one_form(location)
         except InvalidInput:
             raise not_allowed(location) from None
-        if not may_be_choice(table[-1], chosen, place) or self.lance_table_at(place).is_used():
+        if not may_be_choice(table[-1], chosen, place) or is_used(self.lance_table_at(place)):
             raise not_allowed(location)
 
     def _staged(self, table: Levels, location: str | None) -> LanceTable:
@@ -225,7 +234,7 @@ class Tables:
         or of one in a namespace of this name."""
         files = self.files(declared)
         return (
-            f"{files.location}-{uuid4().hex[:8]}" if files.is_used(declared.metadata_location) else files.location
+            f"{files.location}-{uuid4().hex[:8]}" if is_used(files, declared.metadata_location) else files.location
         )
 
     def register(self, table: Levels, location: str, properties: Mapping[str, str]) -> LanceTable:
@@ -254,7 +263,7 @@ class Tables:
         after the name is gone. Who dies in between leaves files without a name."""
         found = self.load(table)
         files = self.files(found) if purge and not found.knows_lance else None
-        doomed = files.of_table(found.uuid, {found.metadata_location, *found.old_metadata}) if files else []
+        doomed = files_of_table(files, found.uuid, {found.metadata_location, *found.old_metadata}) if files else []
         self.server.drop_table(table, purge and found.knows_lance)
         self._seen.pop(table, None)
         if files:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from irc_bridge.backends.upstream.files import TableFiles
-from irc_bridge.backends.upstream.finishing import finish
-from irc_bridge.backends.upstream.making import Making
+from irc_bridge.backends.upstream.promote import finish
 from irc_bridge.backends.upstream.tables import Tables
+from irc_bridge.backends.upstream.version_commit import VersionCommits
 from irc_bridge.catalog.models import Levels, NewVersion, Page, VersionRange, VersionRecord
 from irc_bridge.errors import (
     CommitFailed,
@@ -18,6 +17,7 @@ from irc_bridge.errors import (
 )
 from irc_bridge.irc_client.lance_tables import MAIN, LanceTable, change, next_version
 from irc_bridge.irc_client.server import TRANSACTION
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.names import dotted
 
 _ATTEMPTS = 3
@@ -26,7 +26,7 @@ _ATTEMPTS = 3
 class Versions:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self.making = Making(tables)
+        self.commits = VersionCommits(tables)
 
     def current(self, table: Levels) -> tuple[LanceTable, TableFiles, int | None]:
         """The table with its latest version, whose manifest is final from here on."""
@@ -38,7 +38,17 @@ class Versions:
         return found, files, found.current
 
     def list(self, table: Levels, descending: bool, after: int | None, limit: int | None) -> Page[VersionRecord]:
-        found, files, latest = self.current(table)
+        return self.list_of(*self.current(table), descending, after, limit)
+
+    def list_of(
+        self,
+        found: LanceTable,
+        files: TableFiles,
+        latest: int | None,
+        descending: bool,
+        after: int | None,
+        limit: int | None,
+    ) -> Page[VersionRecord]:
         if latest is None:
             return Page(())
         if descending and limit == 1 and after is None:
@@ -71,9 +81,9 @@ class Versions:
         files = self._tables.files(found)
         if not found.by_catalog:
             return self.create_by_file(new, found, files)
-        attempt = self.making.prepared(new, found)
+        attempt = self.commits.prepared(new, found)
         if attempt is not None:
-            self.making.send(attempt)
+            self.commits.send(attempt)
         return files.record(new.version)
 
     def create_by_file(self, new: NewVersion, found: LanceTable, files: TableFiles) -> VersionRecord:
@@ -87,19 +97,29 @@ class Versions:
             raise InvalidInput("One batch makes at most one version of a table")
         if not self._tables.server.offers(TRANSACTION):
             raise Unsupported("This server commits to one table at a time: it has no transactions/commit")
-        prepared = [self.making.prepared(new, self._managed(new.table)) for new in news]
+        prepared = [self.commits.prepared(new, self._managed(new.table)) for new in news]
         attempts = [each for each in prepared if each is not None]
         if attempts and len(attempts) < len(news):
             raise ConcurrentModification("Some of the versions are made already, and others are not")
         if attempts:
-            self.making.send_all(attempts)
+            self.commits.send_all(attempts)
         return tuple(self.current(new.table)[1].record(new.version) for new in news)
 
     def delete(self, table: Levels, ranges: Sequence[VersionRange], ignore_missing: bool = True) -> int:
         """The catalog forgets them first; who dies before the files are gone leaves those to the same call."""
-        from irc_bridge.lance_store.ranges import versions_in
+        return self.delete_of(table, *self.current(table), ranges, ignore_missing)
 
-        found, files, latest = self.current(table)
+    def delete_of(
+        self,
+        table: Levels,
+        found: LanceTable,
+        files: TableFiles,
+        latest: int | None,
+        ranges: Sequence[VersionRange],
+        ignore_missing: bool,
+    ) -> int:
+        from irc_bridge.lance_store.version_files import versions_in
+
         if not found.by_catalog and not found.knows_lance:
             return files.versions.delete(files.path, ranges, ignore_missing, lambda: None)
         listed = files.versions.list(files.path, False, None, None).items

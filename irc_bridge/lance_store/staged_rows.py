@@ -3,7 +3,6 @@ content of a table. It is made on a copy of the table that holds nothing but its
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,45 +13,15 @@ from lance.fragment import write_fragments
 
 from irc_bridge.catalog.models import TableVersion
 from irc_bridge.errors import BrokenTable, InvalidInput, TableAlreadyExists
-from irc_bridge.lance_store.failures import Lost, Missing, first_line, lance_errors
-from irc_bridge.lance_store.first_file import FirstFile
-from irc_bridge.lance_store.manifests import (
-    DATA,
-    FIRST,
-    VERSIONS,
-    head_of,
-    newest_of,
-    staged_name,
-    with_metadata,
-)
+from irc_bridge.lance_store.failures import Lost, Missing, lance_errors
+from irc_bridge.lance_store.manifests import head_of, with_metadata
 from irc_bridge.lance_store.schemas import require_readable
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.lance_store.table_folders import FirstFile
 from irc_bridge.lance_store.tables import LanceTables
+from irc_bridge.storage.base import Storage, first_line
+from irc_bridge.storage.layout import DATA, FIRST, VERSIONS, newest_of, staged_name
 
 _EXISTS = "Dataset already exists"
-
-
-@dataclass(frozen=True, slots=True)
-class FirstWithRows(FirstFile):
-    files: tuple[str, ...]
-    """What goes again when the manifest does not make the table."""
-
-    def put(self) -> bool:
-        won = FirstFile.put(self)
-        if not won:
-            self._discard()
-        return won
-
-    def is_whole(self) -> bool:
-        return self.is_there() and all(self.storage.identity(file) is not None for file in self.files)
-
-    def remove(self) -> None:
-        FirstFile.remove(self)
-        self._discard()
-
-    def _discard(self) -> None:
-        for file in self.files:
-            self.storage.delete(file)
 
 
 class SentRows:
@@ -62,14 +31,14 @@ class SentRows:
         self._operation = operation
         self._staged: str | None = None
 
-    def first(self, metadata: Mapping[str, str]) -> FirstWithRows:
+    def first(self, metadata: Mapping[str, str]) -> FirstFile:
         """Version 1 of a new table. Without it the files of the rows go again."""
         try:
             manifest = with_metadata(_manifest_after(self._operation), metadata)
         except BaseException:
             self.discard()
             raise
-        return FirstWithRows(self._storage, f"{self._path}/{FIRST}", manifest, self.files)
+        return FirstFile(self._storage, f"{self._path}/{FIRST}", manifest, self.files)
 
     def stage(self, base: TableVersion | None, metadata: Mapping[str, str]) -> str:
         """Writes the manifest of the version after `base` and gives its path inside the table. Raises Lost when

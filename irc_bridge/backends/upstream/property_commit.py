@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from irc_bridge.backends.upstream.loading import Found
-from irc_bridge.backends.upstream.making import Attempt
 from irc_bridge.backends.upstream.tables import Tables
+from irc_bridge.backends.upstream.version_commit import Attempt
 from irc_bridge.catalog.models import COMMITS, TABLE_TYPE, Commit, Levels, managed_by
 from irc_bridge.errors import BridgeError
 from irc_bridge.irc_client.lance_tables import (
@@ -17,12 +16,8 @@ from irc_bridge.irc_client.lance_tables import (
     on_version,
     set_ref,
 )
-
-_REMEMBERED = 32
-
-
-def remembered(identities: str, identity: str) -> str:
-    return " ".join([*identities.split()[1 - _REMEMBERED :], identity])
+from irc_bridge.lance_catalog.commits import remembered
+from irc_bridge.lance_catalog.names import ResolvedTable
 
 
 def property_updates(table: LanceTable, commit: Commit, identity: str) -> tuple[Json, ...]:
@@ -42,26 +37,26 @@ def hands_over(table: LanceTable, commit: Commit) -> bool:
 
 
 def properties_attempt(
-    tables: Tables, found: Found, commit: Commit, updates: Iterable[Json], identity: str
+    tables: Tables, found: ResolvedTable, commit: Commit, updates: Iterable[Json], identity: str
 ) -> Attempt:
-    if hands_over(found.table, commit):
+    if hands_over(found.entry, commit):
         body = _at_newest(tables.load(found.name, "all"), found, updates)
     else:
-        body = change(found.table, [on_version(MAIN, found.table.main)], *updates)
-    return Attempt(found.name, found.table, found.files, body, identity=identity)
+        body = change(found.entry, [on_version(MAIN, found.entry.main)], *updates)
+    return Attempt(found.name, found.entry, found.files, body, identity=identity)
 
 
-def adopt_late(tables: Tables, find: Callable[[Levels], Found], name: Levels) -> None:
+def adopt_late(tables: Tables, find: Callable[[Levels], ResolvedTable], name: Levels) -> None:
     """A version that a writer made by its file while the catalog took over. Another who did the same, or went on
     from there, is as good."""
     with suppress(BridgeError):
         found = find(name)
-        while found.table.by_catalog and (found.files.newest() or 0) > (found.table.current or 0):
-            tables.commit(name, found.table, _at_newest(found.table, found, ()))
+        while found.entry.by_catalog and (found.files.newest() or 0) > (found.entry.current or 0):
+            tables.commit(name, found.entry, _at_newest(found.entry, found, ()))
             found = find(name)
 
 
-def _at_newest(table: LanceTable, found: Found, updates: Iterable[Json]) -> Json:
+def _at_newest(table: LanceTable, found: ResolvedTable, updates: Iterable[Json]) -> Json:
     """`table` with all snapshots that the server has."""
     newest = found.files.newest()
     if newest is None or newest == table.current:

@@ -1,46 +1,51 @@
 """V1: the tables are the `.lance` folders of the root. There are no namespaces."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
-from irc_bridge.backends.directory.beginnings import first_properties, its_uuid
 from irc_bridge.backends.directory.deregistered import marked
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import asked_folder, listed_folder, require_folder
-from irc_bridge.backends.directory.loading import Found, Loader, Token
-from irc_bridge.backends.directory.name_errors import no_namespace, no_table, table_exists
 from irc_bridge.backends.directory.names import is_valid, require_valid_table
 from irc_bridge.backends.directory.paging import page_of
+from irc_bridge.backends.directory.properties import TableProperties, first_properties, its_uuid
 from irc_bridge.backends.directory.purging import Purging, registered_again
 from irc_bridge.backends.directory.registering import registered_folder
-from irc_bridge.backends.directory.rows import Rows
 from irc_bridge.catalog.models import (
     EVERYTHING,
     Deregistered,
-    History,
     Levels,
     NewTable,
     Page,
     PageRequest,
     Purge,
     TableInfo,
-    Unchanged,
 )
-from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.errors import InvalidInput, NotFound
+from irc_bridge.lance_catalog.errors import no_namespace, no_table, table_exists
+from irc_bridge.lance_catalog.names import CreatedTable, ResolvedTable
+from irc_bridge.lance_catalog.rows import first_version
+from irc_bridge.lance_catalog.versions import FileVersions, TableChange, Versions
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.lance_store.tables import LanceTables
 from irc_bridge.lance_store.version_files import VersionFiles
 from irc_bridge.names import quoted
+from irc_bridge.storage.base import Storage
 
 
-class FolderCatalog(Rows):
+class FolderNames:
+    properties_in_manifest = True
+    abilities = ("deregistered", "purges", "remove_purged")
+
     def __init__(self, storage: Storage, tables: LanceTables, shown_in: str) -> None:
         """`shown_in` is what commands call the place of the tables: warehouse and namespace."""
         self.probes_inline = storage.local
         self._storage = storage
         self._tables = tables
         self._folders = Folders(storage)
-        self._loader = Loader(storage, self._tables, self._folders)
-        self._versions = VersionFiles(storage, self._tables)
+        self._properties = TableProperties(self._folders)
+        self._version_files = VersionFiles(storage, self._tables)
+        self._versions = FileVersions(self)
         self._purging = Purging(storage, self._tables, self._folders, is_claimed=lambda _: False)
         self._shown_in = shown_in
 
@@ -62,13 +67,67 @@ class FolderCatalog(Rows):
     def table_exists(self, table: Levels) -> bool:
         return len(table) == 1 and self._state(table) is FolderState.TABLE
 
-    def load_table(
-        self, table: Levels, history: History = History.ALL, known: Hashable | None = None
-    ) -> TableInfo | Unchanged:
-        return self._loader.load_found(lambda: self._find(table), history, known)
+    def resolve(self, table: Levels) -> ResolvedTable:
+        self._require_root(table[:-1])
+        if self._state(table) is not FolderState.TABLE:
+            raise no_table(table)
+        return ResolvedTable(table, self._files(listed_folder(table[0])), self._versions)
 
-    def is_current(self, token: Hashable) -> bool:
-        return isinstance(token, Token) and self._loader.files_are_current(token)
+    def resolve_known(self, table: Levels) -> ResolvedTable:
+        return self.resolve(table)
+
+    def resolve_to_make(self, table: Levels, version: int) -> ResolvedTable | None:
+        return None
+
+    def is_current(self, stamp: Hashable | None) -> bool:
+        return True
+
+    def state(self, table: ResolvedTable) -> Hashable:
+        return table.path
+
+    def kept_properties(self, table: ResolvedTable) -> Mapping[str, str]:
+        return self._properties.kept(table)
+
+    def shown_properties(self, kept: Mapping[str, str], metadata: Mapping[str, str]) -> dict[str, str]:
+        return self._properties.shown(kept, metadata)
+
+    def updated_ms(self, table: ResolvedTable, latest_ms: int | None) -> int:
+        return self._properties.updated_ms(table, latest_ms)
+
+    def identity(self, table: ResolvedTable, version: int) -> Hashable:
+        return self._properties.identity(table, version)
+
+    def lies_there(self, table: ResolvedTable) -> bool:
+        with suppress(NotFound):
+            return self.resolve(table.name).path == table.path
+        return False
+
+    def store_properties(self, change: TableChange) -> None:
+        properties = self._properties.waiting_after(change)
+        if properties is not None:
+            self._folders.keep(change.table.path, properties)
+
+    def finish_pending(self, table: Levels) -> None:
+        """A change of a name is one step here."""
+
+    def may_move_versions(self, table: ResolvedTable) -> bool:
+        return False
+
+    def move_versions(self, table: ResolvedTable, info: TableInfo) -> bool:
+        return False
+
+    def declare_before_last(self, table: ResolvedTable) -> object:
+        # without versions a table is one that is declared
+        return self._folders.reservation(table.path, {}).put()
+
+    def keeper_of_several(self) -> Versions | None:
+        return None
+
+    def makes_versions_at_once(self) -> bool:
+        return self._storage.local
+
+    def allowed_locations(self) -> Sequence[str]:
+        return self._tables.allowed_locations
 
     def check(self) -> None:
         self._storage.check()
@@ -76,13 +135,13 @@ class FolderCatalog(Rows):
     def place_table(self, table: Levels, location: str | None) -> str:
         return self._storage.location(self._place(table, location))
 
-    def create_table(self, table: Levels, new: NewTable) -> TableInfo:
+    def create(self, table: Levels, new: NewTable) -> CreatedTable:
         path = self._place(table, new.location)
         properties = first_properties(new)
         # the marker decides between those who create a name and those who declare it
         marker = self._folders.reservation(path, properties if new.schema is None else its_uuid(properties))
         if new.schema is not None:
-            first = self._first_version(table, path, new, properties)
+            first = first_version(self._files(path), table, new, properties)
             if not first.put():
                 raise table_exists(table)
             if not marker.put() or not self._folders.is_whole(path, first):
@@ -92,16 +151,16 @@ class FolderCatalog(Rows):
         elif not marker.put() or not self._folders.is_whole(path, marker):
             marker.remove()
             raise table_exists(table)
-        return self._made(table, new, properties)
+        return CreatedTable(properties)
 
     def deregister_table(self, table: Levels) -> None:
-        path = self._find(table).path
+        path = self.resolve(table).path
         self._folders.require_no_link(path)
         self._hide(table, path)
 
     def purge_table(self, table: Levels, after_ms: int | None) -> None:
         """The name is gone when this returns. Who registers the table afterwards has it."""
-        path = self._find(table).path
+        path = self.resolve(table).path
         self._folders.require_removable(path)
         if self._folders.unlink(path):
             return
@@ -134,7 +193,7 @@ class FolderCatalog(Rows):
     def remove_purged(self, purge: Purge) -> bool:
         return self._purging.remove(purge)
 
-    def register_table(self, table: Levels, location: str) -> TableInfo:
+    def register(self, table: Levels, location: str) -> None:
         self._require_root(table[:-1])
         require_valid_table(table)
         if self._state(table) is FolderState.TABLE:
@@ -150,10 +209,9 @@ class FolderCatalog(Rows):
                 raise table_exists(table)
             self._folders.show(path)
             self._purging.forget(path)
-        return self._now(table)
 
     def storage_options(self, table: Levels) -> Mapping[str, str]:
-        self._find(table)
+        self.resolve(table)
         return self._storage.options
 
     def _hide(self, table: Levels, path: str) -> str:
@@ -163,17 +221,8 @@ class FolderCatalog(Rows):
             raise no_table(table)
         return mark.token
 
-    def _found_to_commit(self, table: Levels) -> Found:
-        return self._find(table)
-
-    def _keep(self, found: Found, properties: Mapping[str, str]) -> None:
-        self._folders.keep(found.path, properties)
-
-    def _find(self, table: Levels) -> Found:
-        self._require_root(table[:-1])
-        if self._state(table) is not FolderState.TABLE:
-            raise no_table(table)
-        return Found(table, listed_folder(table[0]), row=None, names=None)
+    def _files(self, path: str) -> TableFiles:
+        return TableFiles(self._storage, self._tables, self._version_files, path)
 
     def _state(self, table: Levels) -> FolderState:
         if not table or not is_valid(table):

@@ -7,11 +7,10 @@ from hashlib import blake2b
 
 from irc_bridge.catalog.models import TableVersion
 from irc_bridge.catalog.properties import ENGINE_DATA, ENGINE_METADATA
-from irc_bridge.lance_store.locations import place_of
-from irc_bridge.lance_store.storage import Storage
+from irc_bridge.storage.base import Storage
+from irc_bridge.storage.layout import LISTS, MIRROR
+from irc_bridge.storage.locations import place_of
 
-MIRROR = "_iceberg"
-LISTS = f"{MIRROR}/versions"
 DATA = f"{MIRROR}/data"
 MANIFESTS = f"{MIRROR}/manifests"
 LOGS = f"{MIRROR}/log"

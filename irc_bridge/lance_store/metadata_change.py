@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from irc_bridge.catalog.models import Addition, Alteration, FieldPath, SchemaChange
 from irc_bridge.errors import BrokenTable, InvalidInput
-from irc_bridge.lance_store.failures import Missing, first_line, lance_errors
-from irc_bridge.lance_store.manifests import VERSIONS, newest_of, renumbered
+from irc_bridge.lance_store.failures import Missing, lance_errors
+from irc_bridge.lance_store.manifests import renumbered
 from irc_bridge.lance_store.schemas import require_readable
+from irc_bridge.storage.base import first_line
+from irc_bridge.storage.layout import VERSIONS, newest_of
 
 _DOC = "doc"
 

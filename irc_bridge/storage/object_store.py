@@ -18,12 +18,10 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from irc_bridge.errors import Internal, InvalidInput, PermissionDenied, ServiceUnavailable
-from irc_bridge.lance_store.failures import first_line, is_panic
-from irc_bridge.lance_store.local_trees import STAGED
-from irc_bridge.lance_store.locations import encoded
-from irc_bridge.lance_store.manifests import VERSIONS, newest_of
-from irc_bridge.lance_store.mirrored import LISTS, MIRROR
-from irc_bridge.lance_store.storage import FileAttributes, FileEntry, T
+from irc_bridge.storage.base import FileAttributes, FileEntry, T, first_line, is_panic
+from irc_bridge.storage.layout import LISTS, MIRROR, VERSIONS, newest_of
+from irc_bridge.storage.local_trees import STAGED
+from irc_bridge.storage.locations import encoded
 
 _OF_THE_CLIENT = {
     "allow_http",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from uuid import uuid4
 
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.mirrored import MIRROR
+from irc_bridge.storage.layout import MIRROR
 
 STAGED = ".irc-bridge-staged-"
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP}

@@ -4,8 +4,8 @@ A version removed above the known one looks like the end: this is trusted only w
 import json
 import time
 
-from irc_bridge.lance_store.manifests import name_of, version_of
-from irc_bridge.lance_store.storage import FileEntry, Storage
+from irc_bridge.storage.base import FileEntry, Storage
+from irc_bridge.storage.layout import name_of, version_of
 
 _HINT = "latest_version_hint.json"
 """Where Lance notes the latest version of a table on a local disk."""

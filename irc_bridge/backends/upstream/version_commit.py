@@ -7,8 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from irc_bridge.backends.upstream.files import TableFiles
-from irc_bridge.backends.upstream.finishing import finish
+from irc_bridge.backends.upstream.promote import finish
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.catalog.models import COMMITS, Levels, NewVersion
 from irc_bridge.errors import (
@@ -26,6 +25,7 @@ from irc_bridge.errors import (
     TableVersionAlreadyExists,
 )
 from irc_bridge.irc_client.lance_tables import Json, LanceTable, next_version
+from irc_bridge.lance_store.table_files import TableFiles
 from irc_bridge.names import dotted
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Attempt:
         return name if self.new is None else f"Version {self.new.version} of {name}"
 
 
-class Making:
+class VersionCommits:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 

@@ -8,10 +8,10 @@ from contextlib import suppress
 from uuid import uuid4
 
 from irc_bridge.errors import Internal, InvalidInput, PermissionDenied
-from irc_bridge.lance_store.local_trees import STAGED, copy_files, files_below, make_folder_of
-from irc_bridge.lance_store.locations import AllowedLocations, file_uri, local_path, scheme_of
-from irc_bridge.lance_store.mirrored import LISTS
-from irc_bridge.lance_store.storage import FileAttributes, FileEntry, T
+from irc_bridge.storage.base import FileAttributes, FileEntry, T
+from irc_bridge.storage.layout import LISTS
+from irc_bridge.storage.local_trees import STAGED, copy_files, files_below, make_folder_of
+from irc_bridge.storage.locations import AllowedLocations, file_uri, local_path, scheme_of
 
 TRASH = ".irc-bridge-dropped"
 _ABANDONED_S = 60

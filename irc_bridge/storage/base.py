@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import NamedTuple, Protocol, TypeVar
 
 from irc_bridge.errors import InvalidInput
-from irc_bridge.lance_store.locations import LOCAL, REMOTE, local_path, scheme_of
+from irc_bridge.storage.locations import LOCAL, REMOTE, local_path, scheme_of
 
 T = TypeVar("T")
 
@@ -118,13 +118,24 @@ class Storage(Protocol):
 
 def open_storage(root: str, options: Mapping[str, str], allowed_locations: Sequence[str] | None = ()) -> Storage:
     """Links may lead out of the root to the allowed locations: anywhere with None."""
-    from irc_bridge.lance_store.local_storage import LocalStorage
+    from irc_bridge.storage.local import LocalStorage
 
     scheme = scheme_of(root)
     if scheme == LOCAL:
         return LocalStorage(local_path(root), options, allowed_locations)
     if scheme not in REMOTE:
         raise InvalidInput(f"Unknown kind of root: {root}. Use a path, file://..., s3://..., gs://... or az://...")
-    from irc_bridge.lance_store.object_storage import ObjectStorage
+    from irc_bridge.storage.object_store import ObjectStorage
 
     return ObjectStorage(root, options)
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether native code of a library panicked: such an error is no Exception."""
+    return type(error).__name__ == "PanicException"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, without the place in the library's own source at its end."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return lines[0].split(", /home/")[0].split(", rust/")[0]

@@ -1,16 +1,16 @@
 """Against a server that does not know Lance: once a commit is in, the staged manifest gets its final name."""
 
-from irc_bridge.backends.upstream.files import TableFiles
 from irc_bridge.catalog.models import NewVersion
 from irc_bridge.errors import BrokenTable
 from irc_bridge.irc_client.lance_tables import LanceTable
+from irc_bridge.lance_store.table_files import TableFiles
 
 
 def finish(table: LanceTable, files: TableFiles) -> None:
     """Of the current version, whoever committed it: who dies after the commit leaves the manifest staged, who dies
     after this has both names. It can be repeated, also by several at once."""
-    from irc_bridge.lance_store.manifests import names_of, version_of
     from irc_bridge.lance_store.staged import retire
+    from irc_bridge.storage.layout import names_of, version_of
 
     version = table.current
     manifest = table.manifests.get(version) if version is not None else None
