@@ -121,7 +121,7 @@ class NewTables(Rows):
         except CommitStateUnknown:
             raise
         except BridgeError as error:
-            is_gone = isinstance(error, InvalidInput) and staged is not None and not _is_there(found, staged)
+            is_gone = isinstance(error, InvalidInput) and staged is not None and not self._is_there(found, staged)
             with suppress(BridgeError):
                 for each in sent:
                     each.discard()
@@ -131,6 +131,14 @@ class NewTables(Rows):
             if isinstance(error, Conflict):
                 raise TableAlreadyExists(f"Table already exists: {dotted(found.name)}") from error
             raise
+
+    def _is_there(self, found: Found, staged: str) -> bool:
+        """Whether the name still leads to the table that was found, and its folder has the staged manifest."""
+        try:
+            is_same = self._find(found.name).table.uuid == found.table.uuid
+        except NotFound:
+            return False
+        return is_same and found.files.storage.identity(f"{found.files.path}/{staged}") is not None
 
     def _give_up(self, found: Found) -> None:
         now = self._find(found.name)
@@ -149,10 +157,6 @@ def _first_staged(found: Found, new: NewTable, sent: list[SentRows]) -> str:
     first = files.tables.first_version(files.path, new.schema, metadata, field_ids=new.field_ids)
     files.storage.write(f"{files.path}/{staged}", first.content)
     return staged
-
-
-def _is_there(found: Found, staged: str) -> bool:
-    return found.files.storage.identity(f"{found.files.path}/{staged}") is not None
 
 
 def _metadata_at(files: TableFiles, location: str) -> Mapping[str, str]:
