@@ -12,7 +12,7 @@ from contract_tests.cli.test_serve import WORKERS, connection, get
 from contract_tests.conftest import Start
 from contract_tests.worlds.bridge import Server
 
-AT_ONCE_S = 0.5
+AT_ONCE_S = 0.7
 ATTEMPTS = 3
 """Other tests may keep the machine busy."""
 HEAD = (
