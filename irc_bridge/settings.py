@@ -1,11 +1,12 @@
 """irc-bridge.toml < environment IRC_BRIDGE__SECTION__KEY < flags: one frozen model that knows its sources."""
 
 import difflib
+import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar, get_origin
+from typing import Annotated, Any, Literal, Self, TypeVar, get_origin
 
 from pydantic import (
     BaseModel,
@@ -20,6 +21,10 @@ from pydantic import (
 
 from irc_bridge.durations import milliseconds
 from irc_bridge.errors import InvalidInput
+from irc_bridge.layers import Key as Key
+from irc_bridge.layers import Layer as Layer
+from irc_bridge.layers import Value as Value
+from irc_bridge.layers import files_of_secrets, merged, with_secrets_read
 from irc_bridge.masking import MASK, without_user_info
 from irc_bridge.names import dotted
 
@@ -32,16 +37,6 @@ _ROUTE_WORDS = frozenset({"namespaces", "tables", "views", "transactions", "conf
 _SECRET = re.compile(
     r"key|secret|token|password|passphrase|sas|credential|signature|connection_string|service_account", re.I
 )
-
-Key = tuple[str, ...]
-
-
-class Value(NamedTuple):
-    value: object
-    source: str
-
-
-Layer = dict[Key, Value]
 
 
 def _no_boolean(value: object) -> object:
@@ -96,6 +91,19 @@ class ServerSettings(_Table):
     request_timeout: Seconds = Field(default=30, gt=0)
     workers: Integer = Field(default=1, ge=1)
     allowed_origins: Texts = ()
+    trusted_proxies: Texts = ()
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            try:
+                ipaddress.ip_network(proxy)
+            except ValueError:
+                raise ValueError(
+                    f"Input should be IP addresses and networks, such as 10.0.0.7 and 10.1.0.0/16: {proxy}"
+                ) from None
+        return proxies
 
     @field_validator("token")
     @classmethod
@@ -221,14 +229,14 @@ def load_settings(
             f"ROOT ({root}) was given and {config or FILE_NAME} has warehouses as well: "
             "leave out ROOT, or name a file without warehouses with --config"
         )
-    values = from_file | _read_environment(environ, from_file) | flags
+    values = merged(from_file, _read_environment(environ, from_file), flags)
     if root is not None:
         values[("warehouses", DEFAULT_WAREHOUSE, "root")] = Value(root, "ROOT")
     elif not any(key[0] == "warehouses" for key in values):
         values[("warehouses", DEFAULT_WAREHOUSE, "root")] = Value(DEFAULT_ROOT, "default")
     for key, value in values.items():
         _check_key(key, value, values)
-    return _require_free_header(_build(values))
+    return _require_free_header(_build(with_secrets_read(values)))
 
 
 def _read_file(config: Path | None) -> Layer:
@@ -291,11 +299,12 @@ def _model_of(warehouse: str, values: Layer) -> type[DirWarehouse] | type[IrcWar
 def _known_keys(key: Key, values: Layer) -> tuple[list[Key], list[Key]]:
     """The settings and the tables of settings that may stand where this key stands."""
     if key[0] != "warehouses" or len(key) == 1:
-        return [("server", name) for name in ServerSettings.model_fields], [("server",), ("warehouses",)]
+        names = [*ServerSettings.model_fields, *files_of_secrets(ServerSettings.model_fields)]
+        return [("server", name) for name in names], [("server",), ("warehouses",)]
     fields = _model_of(key[1], values).model_fields
     tables = [name for name, field in fields.items() if get_origin(field.annotation) is dict]
     return (
-        [(*key[:2], name) for name in fields if name not in tables],
+        [(*key[:2], name) for name in (*fields, *files_of_secrets(fields)) if name not in tables],
         [key[:2], *((*key[:2], name) for name in tables)],
     )
 

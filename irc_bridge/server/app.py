@@ -12,6 +12,7 @@ from irc_bridge.iceberg_rest.router import IcebergRest
 from irc_bridge.lance_rest.router import LanceRest
 from irc_bridge.server.admission import METHODS, Admission
 from irc_bridge.server.auth import BearerToken
+from irc_bridge.server.forwarded import Forwarded
 from irc_bridge.server.health import Readiness
 from irc_bridge.server.origins import Origins
 from irc_bridge.server.purged import removing_purged
@@ -28,6 +29,7 @@ def create_app(
     token: str | None,
     any_host: bool,
     allowed_origins: Collection[str],
+    trusted_proxies: Collection[str],
     max_body_bytes: int,
     max_create_body_bytes: int,
 ) -> Starlette:
@@ -35,7 +37,10 @@ def create_app(
     readiness = Readiness(warehouses)
     memory = BodyMemory(LARGEST_BODIES * max(max_body_bytes, max_create_body_bytes))
     origins = Origins(any_host or token is not None, allowed_origins)
-    middleware = [Middleware(RequestLog), Middleware(Admission, origins=origins)]
+    middleware = [Middleware(RequestLog)]
+    if trusted_proxies:
+        middleware.append(Middleware(Forwarded, trusted_proxies=trusted_proxies))
+    middleware.append(Middleware(Admission, origins=origins))
     if allowed_origins:
         middleware.append(_cors(allowed_origins))
     if token is not None:
