@@ -50,10 +50,9 @@ def engine() -> str:
 @pytest.fixture(autouse=True)
 def notes(record_property: Any) -> Iterator[None]:
     """Hands what is known about containers to the summary of the run."""
-    before = len(containers.NOTES)
     yield
-    for line in containers.NOTES[before:]:
-        record_property("containers", line)
+    while containers.NOTES:
+        record_property("containers", containers.NOTES.pop(0))
 
 
 class ContainerS3(S3):
