@@ -25,7 +25,7 @@ README = (PROJECT / "docker/README.md").read_text("utf-8")
 PROFILES = ["spark", "trino", "upstream", "jobs"]
 PROJECT_NAME = VERSIONS["COMPOSE_PROJECT_NAME"]
 NAME = "irc-bridge-tests"
-COMMANDS = [
+COMMANDS: list[str] = [
     line
     for block in re.findall(r"^```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     for line in block.splitlines()

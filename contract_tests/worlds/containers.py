@@ -100,7 +100,8 @@ def _debian_python() -> str:
         'cp /usr/local/share/ca-certificates/*.crt "$1/usr/local/share/ca-certificates/" 2>/dev/null || :'
     )
     names = 'rm -f "$1"/usr/lib/python3*/EXTERNALLY-MANAGED; ln -sf python3 "$1/usr/bin/python"'
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as work:
         Path(work).chmod(0o755)
         archive = Path(work) / "base.tar"
         made = _run(
