@@ -12,10 +12,11 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from contract_tests.contract.conftest import place as place
-from contract_tests.worlds import containers
+from contract_tests.worlds import engine as engines
 from contract_tests.worlds.containers import ContainerServer
 from contract_tests.worlds.java import CannotRun
 from contract_tests.worlds.s3 import KEY, S3, SECRET
+from contract_tests.worlds.stand_ins import python_image, seaweedfs_image
 from contract_tests.worlds.world import COMPATIBLE, Bridge, World
 
 IDENTITY = {"identities": [{"name": "admin", "credentials": [{"accessKey": KEY, "secretKey": SECRET}]}]}
@@ -38,8 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def engine() -> str:
     """The docker client, with the images that its engine shall have. Skips where no engine answers."""
     try:
-        client = containers.docker()
-        containers.python_image()
+        client = engines.docker()
+        python_image()
     except CannotRun as reason:
         pytest.skip(str(reason))
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
@@ -51,8 +52,8 @@ def engine() -> str:
 def notes(record_property: Any) -> Iterator[None]:
     """Hands what is known about containers to the summary of the run."""
     yield
-    while containers.NOTES:
-        record_property("containers", containers.NOTES.pop(0))
+    while engines.NOTES:
+        record_property("containers", engines.NOTES.pop(0))
 
 
 class ContainerS3(S3):
@@ -78,7 +79,7 @@ def s3_container(folder: Path) -> Iterator[ContainerS3]:
 
     (folder / "s3.json").write_text(json.dumps(IDENTITY, indent=1))
     container = (
-        DockerContainer(containers.seaweedfs_image())
+        DockerContainer(seaweedfs_image())
         .with_command("mini -dir=/data -s3.config=/run/secrets/s3.json -s3.port.iceberg=0")
         .with_exposed_ports(8333)
         .with_volume_mapping(str(folder / "s3.json"), "/run/secrets/s3.json", "ro")

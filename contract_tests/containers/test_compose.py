@@ -7,17 +7,18 @@ import shutil
 import subprocess
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from pyiceberg.catalog import load_catalog
+from pyiceberg.schema import Schema
 
-from contract_tests.worlds import containers
-from contract_tests.worlds.containers import PROJECT, VERSIONS, run_docker
+from contract_tests.worlds.engine import BUILD_S, PROJECT, VERSIONS, docker, run_docker
 from contract_tests.worlds.java import CannotRun
 from contract_tests.worlds.process import free_port
+from contract_tests.worlds.stand_ins import PYTHON, iceberg_rest_image, seaweedfs_image, trino_image
 from irc_bridge.settings import IrcWarehouse, load_settings
 
 FILE = PROJECT / "docker/compose.yaml"
@@ -38,7 +39,7 @@ SECONDS = 180
 def compose_command() -> list[str]:
     """Compose v2 where the client has it, or else docker-compose."""
     if run_docker("compose", "version", check=False).returncode == 0:
-        return [containers.docker(), "compose"]
+        return [docker(), "compose"]
     for found in (shutil.which("docker-compose", path="/usr/bin"), shutil.which("docker-compose")):
         if found:
             return [found]
@@ -54,16 +55,17 @@ class Compose:
             **os.environ,
             "COMPOSE_PROJECT_NAME": NAME,
             "BRIDGE_PORT": str(self.port),
-            "UPSTREAM_PORT": str(free_port()),
+            "UPSTREAM_PORT": str(upstream_port := free_port()),
             "DOCKER_BUILDKIT": "1",
             "COMPOSE_DOCKER_CLI_BUILD": "1",
         }
+        self.upstream = f"http://127.0.0.1:{upstream_port}"
         self._compose = shlex.join(compose_command())
 
     def run(self, line: str, cwd: Path = PROJECT) -> str:
         """What the command prints. It must end well."""
         shown = re.sub(r"^docker compose ", f"{self._compose} ", line)
-        shown = re.sub(r"^docker ", f"{shlex.quote(containers.docker())} ", shown)
+        shown = re.sub(r"^docker ", f"{shlex.quote(docker())} ", shown)
         done = subprocess.run(
             shown.replace(f"{PROJECT_NAME}_bucket", f"{NAME}_bucket"),
             shell=True,
@@ -72,7 +74,7 @@ class Compose:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=containers.BUILD_S,
+            timeout=BUILD_S,
         )
         assert done.returncode == 0, f"{line}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
         return done.stdout
@@ -92,7 +94,7 @@ def command(words: str) -> str:
 @pytest.fixture(scope="module")
 def compose(engine: str) -> Compose:
     try:
-        containers.seaweedfs_image()
+        seaweedfs_image()
         return Compose()
     except CannotRun as reason:
         pytest.skip(str(reason))
@@ -124,7 +126,7 @@ def test_the_versions_are_in_one_place() -> None:
     dockerfile = (PROJECT / "docker/Dockerfile").read_text()
     for name, value in re.findall(r"^ARG ([A-Z]+_VERSION)=(\S+)$", dockerfile, re.MULTILINE):
         assert VERSIONS[name] == value
-    assert f"ARG BASE={containers.PYTHON}\n" in dockerfile
+    assert f"ARG BASE={PYTHON}\n" in dockerfile
 
 
 @pytest.mark.parametrize("name", ["irc-bridge.toml", "upstream.toml"])
@@ -169,12 +171,30 @@ def test_the_first_rows_with_spark(running: Compose) -> None:
 
 
 def test_the_first_rows_with_trino(running: Compose) -> None:
-    commands = [command("--profile trino up"), command("trino trino --execute")]
-    image = f"trinodb/trino:{VERSIONS['TRINO_VERSION']}"
-    if not containers.has_image(image) and run_docker("pull", "-q", image, check=False).returncode:
-        pytest.skip(f"{image} cannot be pulled")
-    outputs = [running.run(line) for line in commands]
-    assert f'"{COUNTED}"' in outputs[-1]
+    start, query = command("--profile trino up"), command("trino trino --execute")
+    require(trino_image)
+    running.run(start)
+    assert f'"{COUNTED}"' in until_it_ends_well(running, query)
+    running.run(f"docker compose -f {FILE} --profile trino rm -sf trino")
+
+
+def until_it_ends_well(compose: Compose, line: str) -> str:
+    """What the command prints when the service is ready for it."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return compose.run(line)
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
+
+
+def require(image: Callable[[], str]) -> None:
+    try:
+        image()
+    except CannotRun as reason:
+        pytest.skip(str(reason))
 
 
 def test_the_profile_jobs_looks_for_new_versions(running: Compose) -> None:
@@ -188,11 +208,18 @@ def test_the_profile_jobs_looks_for_new_versions(running: Compose) -> None:
 
 
 def test_a_bridge_before_another_server_by_the_profile_upstream(running: Compose) -> None:
-    line = command("--profile upstream up")
-    image = f"apache/iceberg-rest-fixture:{VERSIONS['ICEBERG_REST_VERSION']}"
-    if not containers.has_image(image) and run_docker("pull", "-q", image, check=False).returncode:
-        pytest.skip(f"{image} cannot be pulled")
-    running.run(line)
+    start = command("--profile upstream up")
+    require(iceberg_rest_image)
+    running.run(start)
+    token = running.run(command("cat /run/irc-bridge/token")).strip()
+    health = f"docker compose -f {FILE} exec -T bridge-upstream irc-bridge health http://127.0.0.1:8181"
+    until_it_ends_well(running, health)
+    catalog = load_catalog("c", type="rest", uri=running.upstream, warehouse="lake", token=token)
+    catalog.create_namespace("ns")
+    table = catalog.create_table("ns.lance", Schema(), properties={"table_type": "lance"})
+    assert table.location().startswith("s3://lance/")
+    assert catalog.list_tables("ns") == [("ns", "lance")]
+    running.run(f"docker compose -f {FILE} --profile upstream rm -sf bridge-upstream iceberg-rest")
 
 
 def test_backup_and_upgrade(running: Compose, images: None, tmp_path: Path) -> None:
@@ -220,7 +247,7 @@ def test_down_leaves_nothing(running: Compose) -> None:
 @pytest.fixture(scope="module")
 def images(compose: Compose) -> None:
     """Both images, by the commands of the README."""
-    arguments = f"--build-arg BASE={containers.PYTHON}"
+    arguments = f"--build-arg BASE={PYTHON}"
     for target in ("server", "jobs"):
         compose.run(command(f"--target {target}").replace("--target", f"{arguments} --target"))
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from contract_tests.worlds import containers
 from contract_tests.worlds.bridge import Client
-from contract_tests.worlds.containers import ContainerServer, bridge_image, run_docker
+from contract_tests.worlds.containers import ContainerServer, bridge_image
+from contract_tests.worlds.engine import PROJECT, VERSIONS, note, run_docker
+from contract_tests.worlds.stand_ins import PYTHON
 
 MB = 1_000_000
 ENVIRONMENT_MB = 460
@@ -48,9 +49,9 @@ def parts(image: str) -> dict[str, int]:
 def note_sizes(image: str, sizes: dict[str, int]) -> None:
     largest = sorted(sizes.items(), key=lambda each: -each[1])[:8]
     shown = ", ".join(f"{name} {size / MB:.0f}" for name, size in largest)
-    base = inspected(containers.PYTHON)["Size"] / MB
+    base = inspected(PYTHON)["Size"] / MB
     size = inspected(image)["Size"] / MB
-    containers.note(f"{image}: {size:.0f} MB, of these {base:.0f} the base; in MB {shown}")
+    note(f"{image}: {size:.0f} MB, of these {base:.0f} the base; in MB {shown}")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,7 @@ def test_it_says_what_it_is_and_runs_as_nobody_special(engine: str, target: str)
     assert {"title", "description", "licenses", "version", "revision"} <= {
         name.removeprefix("org.opencontainers.image.") for name in labels
     }
-    assert labels["org.opencontainers.image.version"] == containers.VERSIONS["IRC_BRIDGE_VERSION"]
+    assert labels["org.opencontainers.image.version"] == VERSIONS["IRC_BRIDGE_VERSION"]
 
 
 def test_it_tells_by_itself_that_it_is_well(served: ContainerServer) -> None:
@@ -141,7 +142,7 @@ def test_no_secret_can_be_seen_from_outside(served: ContainerServer) -> None:
 def test_history_and_layers_hold_no_secret_and_nothing_of_this_machine(engine: str) -> None:
     history = run_docker("history", "--no-trunc", "--format", "{{.CreatedBy}}", bridge_image("server")).stdout
     assert "pip" in history
-    for word in ("token=", "password", "secret", str(Path.home()), str(containers.PROJECT)):
+    for word in ("token=", "password", "secret", str(Path.home()), str(PROJECT)):
         assert word not in history.lower(), word
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from pyiceberg.catalog import load_catalog
 
 from contract_tests.containers.conftest import ON_A_VOLUME
-from contract_tests.worlds.containers import USER, bridge_image, run_docker
+from contract_tests.worlds.containers import USER, bridge_image
+from contract_tests.worlds.engine import run_docker
 from contract_tests.worlds.writer import rows, write
 
 

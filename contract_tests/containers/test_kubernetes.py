@@ -9,7 +9,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from contract_tests.worlds.containers import PROJECT, VERSIONS
+from contract_tests.worlds.engine import PROJECT, VERSIONS
 from contract_tests.worlds.go import go_program
 from contract_tests.worlds.java import CannotRun
 from irc_bridge.settings import load_settings
