@@ -1,9 +1,12 @@
 # `make` prints the targets. Everything is installed into .venv; downloads stay in the user's own caches
 # (pip's, and ~/.cache/irc-bridge for jars), so a second checkout finds them again.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix test-lowest lint fuzz bench system-java system-chromium system-bench-tools clean
+.PHONY: help demo test test-containers test-lowest test-matrix lint fuzz bench system-java system-chromium
+.PHONY: system-bench-tools clean
 
 PORT ?= 8181
+# Folders of tests that `make test` shall leave out, because they ran before it.
+ALREADY_RUN ?=
 # Tests wait for servers and disks for much of their time: one process more than there are processors.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 1) + 1)))
 VENV := .venv
@@ -18,7 +21,10 @@ demo: $(VENV)/.installed  ## serve three small Lance tables on 127.0.0.1:8181 (P
 
 test: $(VENV)/.installed-dev system-java system-chromium  ## lint, types and every test that this machine can run
 	@$(MAKE) --no-print-directory lint
-	$(VENV)/bin/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(addprefix --ignore=,$(ALREADY_RUN))
+
+test-containers: $(VENV)/.installed-dev  ## the images, compose and Kubernetes, where a container engine answers
+	$(VENV)/bin/pytest contract_tests/containers
 
 test-matrix: $(VENV)-matrix/.installed system-java  ## the Spark tests with Spark 4.0 and Iceberg 1.10
 	ICEBERG_SPARK_RUNTIME=org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1 \

@@ -84,6 +84,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
         left_out.append(f"answers were not held against the OpenAPI: there is no {SPECIFICATION.name}")
     if not lance_specification.SPECIFICATION.exists():
         left_out.append(f"answers under /lance were not held against it: {lance_specification.ABSENT}")
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    properties = [each for report in reports for each in getattr(report, "user_properties", ())]
+    if containers := dict.fromkeys(line for name, line in properties if name == "containers"):
+        terminalreporter.section("containers")
+        for line in containers:
+            terminalreporter.line(line)
     if left_out:
         terminalreporter.section("left out of this run")
         for line in left_out:

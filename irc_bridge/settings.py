@@ -1,11 +1,12 @@
 """irc-bridge.toml < environment IRC_BRIDGE__SECTION__KEY < flags: one frozen model that knows its sources."""
 
 import difflib
+import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_origin
+from typing import Any, TypeVar, get_origin
 
 from pydantic import (
     Field,
@@ -16,6 +17,10 @@ from pydantic import (
 )
 
 from irc_bridge.errors import InvalidInput
+from irc_bridge.layers import Key as Key
+from irc_bridge.layers import Layer as Layer
+from irc_bridge.layers import Value as Value
+from irc_bridge.layers import files_of_secrets, merged, with_secrets_read
 from irc_bridge.masking import MASK, without_user_info
 from irc_bridge.names import dotted
 from irc_bridge.settings_fields import Integer, Seconds, Section, Texts, WarehouseSettings
@@ -29,16 +34,6 @@ _ROUTE_WORDS = frozenset({"namespaces", "tables", "views", "transactions", "conf
 _SECRET = re.compile(
     r"key|secret|token|password|passphrase|sas|credential|signature|connection_string|service_account", re.I
 )
-
-Key = tuple[str, ...]
-
-
-class Value(NamedTuple):
-    value: object
-    source: str
-
-
-Layer = dict[Key, Value]
 
 
 TableT = TypeVar("TableT", bound=Section)
@@ -55,6 +50,19 @@ class ServerSettings(Section):
     request_timeout: Seconds = Field(default=30, gt=0)
     workers: Integer = Field(default=1, ge=1)
     allowed_origins: Texts = ()
+    trusted_proxies: Texts = ()
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            try:
+                ipaddress.ip_network(proxy)
+            except ValueError:
+                raise ValueError(
+                    f"Input should be IP addresses and networks, such as 10.0.0.7 and 10.1.0.0/16: {proxy}"
+                ) from None
+        return proxies
 
     @field_validator("token")
     @classmethod
@@ -120,14 +128,14 @@ def load_settings(
             f"ROOT ({root}) was given and {config or FILE_NAME} has warehouses as well: "
             "leave out ROOT, or name a file without warehouses with --config"
         )
-    values = from_file | _read_environment(environ, from_file) | flags
+    values = merged(from_file, _read_environment(environ, from_file), flags)
     if root is not None:
         values[("warehouses", DEFAULT_WAREHOUSE, "root")] = Value(root, "ROOT")
     elif not any(key[0] == "warehouses" for key in values):
         values[("warehouses", DEFAULT_WAREHOUSE, "root")] = Value(DEFAULT_ROOT, "default")
     for key, value in values.items():
         _check_key(key, value, values, models)
-    return _require_free_header(_build(values, models))
+    return _require_free_header(_build(with_secrets_read(values), models))
 
 
 def _read_file(config: Path | None) -> Layer:
@@ -190,11 +198,12 @@ def _model_of(warehouse: str, values: Layer, models: Models) -> type[WarehouseSe
 def _known_keys(key: Key, values: Layer, models: Models) -> tuple[list[Key], list[Key]]:
     """The settings and the tables of settings that may stand where this key stands."""
     if key[0] != "warehouses" or len(key) == 1:
-        return [("server", name) for name in ServerSettings.model_fields], [("server",), ("warehouses",)]
+        names = [*ServerSettings.model_fields, *files_of_secrets(ServerSettings.model_fields)]
+        return [("server", name) for name in names], [("server",), ("warehouses",)]
     fields = _model_of(key[1], values, models).model_fields
     tables = [name for name, field in fields.items() if get_origin(field.annotation) is dict]
     return (
-        [(*key[:2], name) for name in fields if name not in tables],
+        [(*key[:2], name) for name in (*fields, *files_of_secrets(fields)) if name not in tables],
         [key[:2], *((*key[:2], name) for name in tables)],
     )
 

@@ -130,6 +130,13 @@ def test_others_reach_a_server_only_with_a_token_or_insecure(start: Start) -> No
     assert "0123456789" not in closed.text()
 
 
+def test_log_lines_go_to_stdout(start: Start) -> None:
+    """There whoever runs a container looks for them."""
+    server = start(prefix=("sh", "-c", 'exec "$@" 2>/dev/null', "sh"))
+    assert get(server, "/v1/config").status_code == 200
+    assert " 200 " in server.wait_for(lambda line: "GET /v1/config" in line)
+
+
 def test_an_answer_arrives_in_one_piece(start: Start) -> None:
     """Whose head comes alone wakes its client twice."""
     parts = urlsplit(start().url)

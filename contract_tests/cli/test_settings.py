@@ -77,7 +77,7 @@ def test_what_nobody_sets_has_the_default() -> None:
     assert settings.server.model_dump() == {
         "host": "127.0.0.1", "port": 8181, "token": None, "max_body_bytes": 33554432,
         "max_create_body_bytes": 268435456, "max_connections": 10_000, "idle_timeout": 75.0,
-        "request_timeout": 30.0, "workers": 1, "allowed_origins": (),
+        "request_timeout": 30.0, "workers": 1, "allowed_origins": (), "trusted_proxies": (),
     }  # fmt: skip
     assert settings.warehouses["main"].model_dump() == {
         "backend": "dir", "root": "tables", "manifest_enabled": True, "dir_listing_enabled": True,
@@ -216,6 +216,8 @@ def test_a_table_is_no_value(key: str) -> None:
         ("server.allowed_origins", '["https://a.example/"]', "without a path"),
         ("server.allowed_origins", '["*"]', "origins as browsers send them"),
         ("server.allowed_origins", '["https://A.example"]', "lower case"),
+        ("server.trusted_proxies", '["proxy.example"]', "IP addresses and networks"),
+        ("server.trusted_proxies", '["10.0.0.1/8"]', "IP addresses and networks"),
         ("server.max_connections", "0", "1"),
         ("server.idle_timeout", '"soon"', "such as 90m or 2d"),
         ("server.request_timeout", "0", "0"),

@@ -33,6 +33,7 @@ def app_with_a_front(root: Path) -> Starlette:
         token=TOKEN,
         any_host=False,
         allowed_origins=(),
+        trusted_proxies=(),
         max_body_bytes=1000,
         max_create_body_bytes=1000,
         fronts=[Route("/console/{page}", console)],

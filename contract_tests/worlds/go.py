@@ -1,6 +1,7 @@
 """Programs in Go, built where this machine has it. They stay in our cache."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -11,7 +12,8 @@ from contract_tests.worlds.java import CACHE, CannotRun
 
 def go_program(package: str, version: str) -> str:
     """The path of the program, from the cache or built, which takes a minute or two. CannotRun without Go."""
-    target = CACHE / "bin" / version / package.rpartition("/")[2]
+    module = re.sub(r"/v\d+$", "", package)  # a major version is no part of the program's name
+    target = CACHE / "bin" / version / module.rpartition("/")[2]
     if target.exists():
         return str(target)
     go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")

@@ -37,7 +37,7 @@ def leave_out_what_no_line_shows() -> None:
 def _stream(formatter: str) -> dict[str, Any]:
     return {
         "class": "logging.StreamHandler",
-        "stream": "ext://sys.stderr",
+        "stream": "ext://sys.stdout",
         "formatter": formatter,
         "filters": ["cancellations"],
     }

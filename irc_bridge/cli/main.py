@@ -9,6 +9,7 @@ from irc_bridge.cli.connect import connect
 from irc_bridge.cli.demo import demo
 from irc_bridge.cli.deregistered import deregistered
 from irc_bridge.cli.expire import expire
+from irc_bridge.cli.health import health
 from irc_bridge.cli.import_rows import import_rows
 from irc_bridge.cli.migrate import migrate
 from irc_bridge.cli.mirror import mirror
@@ -23,7 +24,7 @@ def cli() -> None:
     """Lance tables for every client of the Iceberg REST Catalog (IRC)."""
 
 
-for command in (serve, demo, connect, config, deregistered, migrate, import_rows, mirror, verify, expire):
+for command in (serve, demo, connect, config, health, deregistered, migrate, import_rows, mirror, verify, expire):
     cli.add_command(command)
 
 

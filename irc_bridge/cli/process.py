@@ -95,6 +95,7 @@ def _app(settings: Settings, warehouses: Warehouses, any_host: bool) -> Starlett
         token=token.get_secret_value() if token else None,
         any_host=any_host,
         allowed_origins=settings.server.allowed_origins,
+        trusted_proxies=settings.server.trusted_proxies,
         max_body_bytes=settings.server.max_body_bytes,
         max_create_body_bytes=settings.server.max_create_body_bytes,
     )

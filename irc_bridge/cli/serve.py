@@ -59,7 +59,7 @@ def _refuse_open_host(settings: "Settings", insecure: bool) -> None:
     if not insecure:
         raise InvalidInput(
             f"Others can reach {host} and no token is set: "
-            "set IRC_BRIDGE__SERVER__TOKEN, or allow it with --insecure"
+            "set IRC_BRIDGE__SERVER__TOKEN or IRC_BRIDGE__SERVER__TOKEN_FILE, or allow it with --insecure"
         )
     warn(f"warning: everybody who can reach {host} can read and change all tables, no token is set")
 

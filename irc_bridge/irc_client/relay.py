@@ -36,7 +36,9 @@ _OTHER_REQUEST = (
     *(b"x-original-url", b"x-rewrite-url", b"x-original-uri"),
 )
 """Some servers take the method or the path out of them."""
-_NOT_SENT = _ABOUT_THE_CONNECTION | {b"host", b"expect", b"origin", *_OTHER_REQUEST}
+_OTHER_PLACE = (b"forwarded", b"x-forwarded-host", b"x-forwarded-prefix", b"x-forwarded-proto")
+"""They say where this server was called. The server behind would take them for its own place."""
+_NOT_SENT = _ABOUT_THE_CONNECTION | {b"host", b"expect", b"origin", *_OTHER_REQUEST, *_OTHER_PLACE}
 _NOT_RETURNED = _ABOUT_THE_CONNECTION | {b"date", b"server"}
 _ABOUT_WEB_PAGES = b"access-control-"
 """Which web pages may ask is decided by this server alone."""

@@ -18,6 +18,7 @@ from irc_bridge.lance_rest.router import PREFIX as LANCE
 from irc_bridge.lance_rest.router import LanceRest
 from irc_bridge.server.access_log import AccessLog
 from irc_bridge.server.admission import METHODS, Admission, BearerToken
+from irc_bridge.server.forwarded import Forwarded
 from irc_bridge.server.health import PREFIX as HEALTH
 from irc_bridge.server.health import Readiness
 from irc_bridge.server.origins import Origins
@@ -34,6 +35,7 @@ def create_app(
     token: str | None,
     any_host: bool,
     allowed_origins: Collection[str],
+    trusted_proxies: Collection[str],
     max_body_bytes: int,
     max_create_body_bytes: int,
     fronts: Sequence[BaseRoute] = (),
@@ -47,6 +49,7 @@ def create_app(
     lance = LanceRest(warehouses, memory, max_body_bytes, max_create_body_bytes)
     middleware = [
         Middleware(AccessLog),
+        *([Middleware(Forwarded, trusted_proxies=trusted_proxies)] if trusted_proxies else []),
         Middleware(Admission, origins=Origins(any_host or token is not None, allowed_origins)),
         *([_cors(allowed_origins)] if allowed_origins else []),
         *([Middleware(BearerToken, token=token)] if token is not None else []),
