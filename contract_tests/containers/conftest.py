@@ -21,6 +21,10 @@ from contract_tests.worlds.world import COMPATIBLE, Bridge, World
 
 IDENTITY = {"identities": [{"name": "admin", "credentials": [{"accessKey": KEY, "secretKey": SECRET}]}]}
 IDENTITY["identities"][0]["actions"] = ["Admin", "Read", "List", "Tagging", "Write"]
+WHERE = (
+    "the bridge, the S3 server and the servers behind run in containers here, and as local processes in all other "
+    "tests, which kill them, trace them and look into their files"
+)
 # docker-py leaves the sockets of its streams to the garbage collector
 LEAVES_SOCKETS = (
     "ignore:unclosed <socket:ResourceWarning",
@@ -43,6 +47,7 @@ def engine() -> str:
         python_image()
     except CannotRun as reason:
         pytest.skip(str(reason))
+    engines.note(WHERE)
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
     os.environ.setdefault("TESTCONTAINERS_CONNECTION_MODE", "docker_host")
     return client

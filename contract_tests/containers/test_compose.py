@@ -176,8 +176,17 @@ def test_the_first_rows_with_trino(running: Compose) -> None:
     start, query = command("--profile trino up"), command("trino trino --execute")
     require(trino_image)
     running.run(start)
+    until_it_says(running, "trino", "SERVER STARTED")
     assert f'"{COUNTED}"' in until_it_ends_well(running, query)
     running.run(f"docker compose -f {FILE} --profile trino rm -sf trino")
+
+
+def until_it_says(compose: Compose, service: str, words: str) -> None:
+    """Until the log of the service has the words."""
+    deadline = time.monotonic() + SECONDS
+    while words not in (log := compose.run(f"docker compose -f {FILE} logs {service}")):
+        assert time.monotonic() < deadline, log
+        time.sleep(1)
 
 
 def until_it_ends_well(compose: Compose, line: str) -> str:
@@ -202,10 +211,7 @@ def require(image: Callable[[], str]) -> None:
 def test_the_profile_jobs_looks_for_new_versions(running: Compose) -> None:
     """test_jobs.py lets the same image mirror a table."""
     running.run(command("--profile jobs up"))
-    deadline = time.monotonic() + SECONDS
-    while "Looking for new versions" not in (log := running.run(f"docker compose -f {FILE} logs mirror")):
-        assert time.monotonic() < deadline, log
-        time.sleep(0.5)
+    until_it_says(running, "mirror", "Looking for new versions")
     running.run(f"docker compose -f {FILE} --profile jobs rm -sf mirror")
 
 
