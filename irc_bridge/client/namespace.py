@@ -16,8 +16,15 @@ from irc_bridge.backends.upstream.files import Files, from_store_root
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.backends.upstream.versions import Versions
 from irc_bridge.catalog.models import VersionRecord
-from irc_bridge.client.asked import Asked, lance_error, new_version, number_of, operation, version_range
 from irc_bridge.client.properties import Properties, read_properties
+from irc_bridge.client.request_fields import (
+    RequestFields,
+    lance_error,
+    new_version,
+    number_of,
+    operation,
+    version_range,
+)
 from irc_bridge.client.tags import Tags
 from irc_bridge.errors import (
     BridgeError,
@@ -64,45 +71,45 @@ class IcebergRestNamespace(ln.LanceNamespace):
 
     @operation
     def list_namespaces(self, request: Any) -> ln.ListNamespacesResponse:
-        asked = Asked(request)
-        ask = partial(self._server.list_namespaces, asked.namespace)
-        names, token = listing.page(ask, asked.get("page_token"), asked.get("limit"))
+        fields = RequestFields(request)
+        ask = partial(self._server.list_namespaces, fields.namespace)
+        names, token = listing.page(ask, fields.get("page_token"), fields.get("limit"))
         return ln.ListNamespacesResponse(namespaces=names, page_token=token)
 
     @operation
     def describe_namespace(self, request: Any) -> ln.DescribeNamespaceResponse:
-        return ln.DescribeNamespaceResponse(properties=self._namespace_properties(Asked(request)))
+        return ln.DescribeNamespaceResponse(properties=self._namespace_properties(RequestFields(request)))
 
     @operation
     def create_namespace(self, request: Any) -> ln.CreateNamespaceResponse:
-        asked = Asked(request)
-        if not asked.namespace:
+        fields = RequestFields(request)
+        if not fields.namespace:
             raise NamespaceAlreadyExists("The root namespace is the server itself: it is there already")
-        mode = asked.mode("mode", "create", "existok")
+        mode = fields.mode("mode", "create", "existok")
         try:
-            made = self._server.create_namespace(asked.namespace, asked.properties)
+            made = self._server.create_namespace(fields.namespace, fields.properties)
         except NamespaceAlreadyExists:
             if mode == "create":
                 raise
-            return ln.CreateNamespaceResponse(properties=self._namespace_properties(asked))
+            return ln.CreateNamespaceResponse(properties=self._namespace_properties(fields))
         return ln.CreateNamespaceResponse(properties=made.get("properties") or {})
 
     @operation
     def drop_namespace(self, request: Any) -> ln.DropNamespaceResponse:
-        asked = Asked(request)
-        asked.mode("behavior", "restrict")
-        if not asked.namespace:
+        fields = RequestFields(request)
+        fields.mode("behavior", "restrict")
+        if not fields.namespace:
             raise InvalidInput("The root namespace is the server itself: it cannot be dropped")
         try:
-            self._server.drop_namespace(asked.namespace)
+            self._server.drop_namespace(fields.namespace)
         except NamespaceNotFound:
-            if asked.mode("mode", "fail", "skip") == "fail":
+            if fields.mode("mode", "fail", "skip") == "fail":
                 raise
         return ln.DropNamespaceResponse()
 
     @operation
     def namespace_exists(self, request: Any) -> ln.NamespaceExistsResponse:
-        self._namespace_properties(Asked(request))
+        self._namespace_properties(RequestFields(request))
         return ln.NamespaceExistsResponse()
 
     @operation
@@ -110,113 +117,113 @@ class IcebergRestNamespace(ln.LanceNamespace):
         """No request for each table: where a server keeps Iceberg tables beside Lance tables, their names are
         listed too. `include_declared=False` asks for each table and leaves out those that are no Lance tables or
         have no version."""
-        asked = Asked(request)
-        if not asked.namespace:
+        fields = RequestFields(request)
+        if not fields.namespace:
             return ln.ListTablesResponse(tables=[])
-        ask = partial(self._server.list_tables, asked.namespace)
-        names, token = listing.page(ask, asked.get("page_token"), asked.get("limit"))
-        if asked.get("include_declared") is False:
-            names = [name for name in names if self._versions.has_any((*asked.namespace, name))]
+        ask = partial(self._server.list_tables, fields.namespace)
+        names, token = listing.page(ask, fields.get("page_token"), fields.get("limit"))
+        if fields.get("include_declared") is False:
+            names = [name for name in names if self._versions.has_any((*fields.namespace, name))]
         return ln.ListTablesResponse(tables=names, page_token=token)
 
     @operation
     def list_all_tables(self, request: Any) -> ln.ListTablesResponse:
         """Names with the delimiter between their levels."""
-        asked = Asked(request)
+        fields = RequestFields(request)
         tables = listing.all_tables(self._server)
-        if asked.get("include_declared") is False:
+        if fields.get("include_declared") is False:
             tables = [table for table in tables if self._versions.has_any(table)]
         names = [identifier(table, self._properties.delimiter) for table in tables]
-        names, token = listing.cut_after(names, asked.get("page_token"), asked.get("limit"))
+        names, token = listing.cut_after(names, fields.get("page_token"), fields.get("limit"))
         return ln.ListTablesResponse(tables=names, page_token=token)
 
     @operation
     def declare_table(self, request: Any) -> ln.DeclareTableResponse:
-        asked = Asked(request)
-        declared = self._tables.declare(asked.table, asked.get("location"), asked.properties)
+        fields = RequestFields(request)
+        declared = self._tables.declare(fields.table, fields.get("location"), fields.properties)
         return ln.DeclareTableResponse(
             location=declared.location,
-            storage_options=self._options(asked, declared),
+            storage_options=self._options(fields, declared),
             properties=dict(declared.properties),
             managed_versioning=declared.by_catalog,
         )
 
     @operation
     def register_table(self, request: Any) -> ln.RegisterTableResponse:
-        asked = Asked(request)
-        asked.mode("mode", "create")
-        registered = self._tables.register(asked.table, asked["location"], asked.properties)
+        fields = RequestFields(request)
+        fields.mode("mode", "create")
+        registered = self._tables.register(fields.table, fields["location"], fields.properties)
         return ln.RegisterTableResponse(location=registered.location, properties=dict(registered.properties))
 
     @operation
     def describe_table(self, request: Any) -> ln.DescribeTableResponse:
-        asked = Asked(request)
-        found = self._tables.load(asked.table, delegate=asked.get("vend_credentials") is not False)
-        details = bool(asked.get("load_detailed_metadata"))
-        wanted = asked.get("version")
-        if asked.get("tag"):
-            wanted = self._tags.version(asked.table, asked["tag"])
+        fields = RequestFields(request)
+        found = self._tables.load(fields.table, delegate=fields.get("vend_credentials") is not False)
+        details = bool(fields.get("load_detailed_metadata"))
+        wanted = fields.get("version")
+        if fields.get("tag"):
+            wanted = self._tags.version(fields.table, fields["tag"])
         version = wanted
         if wanted is not None:
-            self._versions.describe(asked.table, wanted)
+            self._versions.describe(fields.table, wanted)
         elif found.by_catalog or found.knows_lance:
             version = found.latest
-        elif details or asked.get("check_declared"):
+        elif details or fields.get("check_declared"):
             version = self._tables.files(found).newest()
         return ln.DescribeTableResponse(
-            table=asked.table[-1] if details else None,
-            namespace=list(asked.table[:-1]) if details else None,
+            table=fields.table[-1] if details else None,
+            namespace=list(fields.table[:-1]) if details else None,
             version=version,
             location=found.location,
-            table_uri=found.location if asked.get("with_table_uri") else None,
-            storage_options=self._options(asked, found),
+            table_uri=found.location if fields.get("with_table_uri") else None,
+            storage_options=self._options(fields, found),
             properties=dict(found.properties),
             managed_versioning=found.by_catalog,
-            is_only_declared=version is None if asked.get("check_declared") else None,
+            is_only_declared=version is None if fields.get("check_declared") else None,
         )
 
     @operation
     def table_exists(self, request: Any) -> ln.TableExistsResponse:
-        asked = Asked(request)
-        if asked.get("version") is None:
-            self._tables.load(asked.table, delegate=False)
+        fields = RequestFields(request)
+        if fields.get("version") is None:
+            self._tables.load(fields.table, delegate=False)
         else:
-            self._versions.describe(asked.table, asked["version"])
+            self._versions.describe(fields.table, fields["version"])
         return ln.TableExistsResponse()
 
     @operation
     def drop_table(self, request: Any) -> ln.DropTableResponse:
-        table = Asked(request).table
+        table = RequestFields(request).table
         gone = self._tables.drop(table, purge=True)
         return ln.DropTableResponse(id=list(table), location=gone.location, properties=dict(gone.properties))
 
     @operation
     def deregister_table(self, request: Any) -> ln.DeregisterTableResponse:
-        table = Asked(request).table
+        table = RequestFields(request).table
         gone = self._tables.drop(table, purge=False)
         return ln.DeregisterTableResponse(id=list(table), location=gone.location, properties=dict(gone.properties))
 
     @operation
     def rename_table(self, request: Any) -> ln.RenameTableResponse:
-        asked = Asked(request)
-        namespace = tuple(asked.get("new_namespace_id") or asked.table[:-1])
-        self._tables.rename(asked.table, (*namespace, asked["new_table_name"]))
+        fields = RequestFields(request)
+        namespace = tuple(fields.get("new_namespace_id") or fields.table[:-1])
+        self._tables.rename(fields.table, (*namespace, fields["new_table_name"]))
         return ln.RenameTableResponse()
 
     @operation
     def list_table_versions(self, request: Any) -> ln.ListTableVersionsResponse:
-        asked = Asked(request)
-        limit, after = asked.get("limit"), number_of(asked.get("page_token"))
+        fields = RequestFields(request)
+        limit, after = fields.get("limit"), number_of(fields.get("page_token"))
         if limit is not None and limit < 1:
             raise InvalidInput(f"limit must be 1 or more: {limit}")
-        page = self._versions.list(asked.table, bool(asked.get("descending")), after, limit)
+        page = self._versions.list(fields.table, bool(fields.get("descending")), after, limit)
         token = str(page.items[-1].version) if page.more and page.items else None
         return ln.ListTableVersionsResponse(versions=[_wire(each) for each in page.items], page_token=token)
 
     @operation
     def describe_table_version(self, request: Any) -> ln.DescribeTableVersionResponse:
-        asked = Asked(request)
-        found = self._versions.describe(asked.table, asked.get("version"))
+        fields = RequestFields(request)
+        found = self._versions.describe(fields.table, fields.get("version"))
         return ln.DescribeTableVersionResponse(version=_wire(found))
 
     @operation
@@ -225,53 +232,53 @@ class IcebergRestNamespace(ln.LanceNamespace):
 
     @operation
     def batch_create_table_versions(self, request: Any) -> ln.BatchCreateTableVersionsResponse:
-        made = self._versions.create_all([new_version(each) for each in Asked(request)["entries"]])
+        made = self._versions.create_all([new_version(each) for each in RequestFields(request)["entries"]])
         return ln.BatchCreateTableVersionsResponse(versions=[_wire(each) for each in made])
 
     @operation
     def batch_delete_table_versions(self, request: Any) -> ln.BatchDeleteTableVersionsResponse:
-        asked = Asked(request)
-        count = self._versions.delete(asked.table, [version_range(each) for each in asked["ranges"]])
+        fields = RequestFields(request)
+        count = self._versions.delete(fields.table, [version_range(each) for each in fields["ranges"]])
         return ln.BatchDeleteTableVersionsResponse(deleted_count=count)
 
     @operation
     def list_table_tags(self, request: Any) -> ln.ListTableTagsResponse:
-        asked = Asked(request)
-        tags = self._tags.list(asked.table)
-        names, token = listing.cut_after(list(tags), asked.get("page_token"), asked.get("limit"))
+        fields = RequestFields(request)
+        tags = self._tags.list(fields.table)
+        names, token = listing.cut_after(list(tags), fields.get("page_token"), fields.get("limit"))
         contents: Any = {name: {"version": tags[name][0], "manifestSize": tags[name][1]} for name in names}
         return ln.ListTableTagsResponse(tags=contents, page_token=token)
 
     @operation
     def get_table_tag_version(self, request: Any) -> ln.GetTableTagVersionResponse:
-        asked = Asked(request)
-        return ln.GetTableTagVersionResponse(version=self._tags.version(asked.table, asked["tag"]))
+        fields = RequestFields(request)
+        return ln.GetTableTagVersionResponse(version=self._tags.version(fields.table, fields["tag"]))
 
     @operation
     def create_table_tag(self, request: Any) -> ln.CreateTableTagResponse:
-        asked = Asked(request)
-        self._tags.create(asked.table, asked["tag"], asked["version"])
+        fields = RequestFields(request)
+        self._tags.create(fields.table, fields["tag"], fields["version"])
         return ln.CreateTableTagResponse()
 
     @operation
     def update_table_tag(self, request: Any) -> ln.UpdateTableTagResponse:
-        asked = Asked(request)
-        self._tags.update(asked.table, asked["tag"], asked["version"])
+        fields = RequestFields(request)
+        self._tags.update(fields.table, fields["tag"], fields["version"])
         return ln.UpdateTableTagResponse()
 
     @operation
     def delete_table_tag(self, request: Any) -> ln.DeleteTableTagResponse:
-        asked = Asked(request)
-        self._tags.delete(asked.table, asked["tag"])
+        fields = RequestFields(request)
+        self._tags.delete(fields.table, fields["tag"])
         return ln.DeleteTableTagResponse()
 
-    def _namespace_properties(self, asked: Asked) -> dict[str, str]:
-        if not asked.namespace:
+    def _namespace_properties(self, fields: RequestFields) -> dict[str, str]:
+        if not fields.namespace:
             return {}
-        return dict(self._server.load_namespace(asked.namespace).get("properties") or {})
+        return dict(self._server.load_namespace(fields.namespace).get("properties") or {})
 
-    def _options(self, asked: Asked, table: LanceTable) -> dict[str, str] | None:
-        if asked.get("vend_credentials") is False:
+    def _options(self, fields: RequestFields, table: LanceTable) -> dict[str, str] | None:
+        if fields.get("vend_credentials") is False:
             return dict(self._properties.storage) or None
         return self._tables.options(table) or None
 

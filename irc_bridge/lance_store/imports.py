@@ -67,21 +67,14 @@ class Import:
 
     def _stage(self, base: TableVersion | None, operation: Any) -> str:
         self.unstage()
-        self._staged = _Manifest(self._storage, self._path, operation)
+        # parts outlive a manifest that lost
+        self._staged = SentRows(self._storage, self._path, operation, owns_rows=False)
         return self._staged.stage(base, {})
 
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:
             with suppress(BridgeError):
                 self._storage.delete(f"{self._path}/{name}")
-
-
-class _Manifest(SentRows):
-    """Only the manifest: parts outlive one that lost."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return ()
 
 
 def fragments_at(place: Place) -> dict[int, int]:

@@ -25,10 +25,12 @@ _EXISTS = "Dataset already exists"
 
 
 class SentRows:
-    def __init__(self, storage: Storage, path: str, operation: Any) -> None:
+    def __init__(self, storage: Storage, path: str, operation: Any, owns_rows: bool = True) -> None:
+        """`owns_rows` says whether `discard` removes the files of the rows too."""
         self._storage = storage
         self._path = path
         self._operation = operation
+        self._owns_rows = owns_rows
         self._staged: str | None = None
 
     def first(self, metadata: Mapping[str, str]) -> FirstFile:
@@ -59,6 +61,9 @@ class SentRows:
 
     @property
     def files(self) -> tuple[str, ...]:
+        """The files of the rows; empty where they are not this object's."""
+        if not self._owns_rows:
+            return ()
         return tuple(
             f"{self._path}/{DATA}/{file.path}" for each in self._operation.fragments for file in each.files
         )

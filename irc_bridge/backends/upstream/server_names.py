@@ -123,7 +123,7 @@ class ServerNames:
     def with_loaded(self, table: Levels, loaded: Mapping[str, Any], authorization: str | None) -> LanceCatalog:
         """A copy of this catalog that uses `loaded` instead of asking the server."""
         tables = self._tables if self._tables_of is None else self._tables_of(authorization)
-        return self._over(tables.told(table, loaded)).catalog()
+        return self._over(tables.with_loaded(table, loaded)).catalog()
 
     def properties_of_lance(self, location: str) -> Mapping[str, str]:
         self._tables.require_for_clients(location)

@@ -2,15 +2,12 @@
 until the next look at the table gives it its final name."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from irc_bridge.backends.upstream.promote import finish
 from irc_bridge.backends.upstream.property_commit import property_updates
 from irc_bridge.backends.upstream.tables import Tables
 from irc_bridge.backends.upstream.versions import Versions
 from irc_bridge.catalog.models import NewVersion, Page, VersionRange, VersionRecord
-from irc_bridge.errors import CommitFailed
-from irc_bridge.irc_client.lance_tables import LanceTable, next_version
 from irc_bridge.lance_catalog.names import ResolvedTable
 from irc_bridge.lance_catalog.versions import TableChange
 
@@ -54,22 +51,7 @@ class ServerVersions:
     def accepts(self, table: ResolvedTable, version: int) -> bool:
         """Tells the server of a version that its file made while the server took over, unless another has the
         number."""
-        before: LanceTable = table.entry
-        found, files = before, table.files
-        for _ in range(_ATTEMPTS):
-            if (found.uuid, found.location) != (before.uuid, before.location):
-                return False
-            if not found.by_catalog:
-                return True
-            record = files.record(version)
-            if (found.current or 0) >= version:
-                manifest = found.manifests.get(version, record.manifest_path)
-                return manifest.rpartition("/")[2] == record.manifest_path.rpartition("/")[2]
-            with suppress(CommitFailed):
-                body = next_version(found, version, record.manifest_path, record.timestamp_ms)
-                self._tables.commit(table.name, found, body)
-            found = self._tables.load(table.name)
-        return False
+        return self._versions.accepts(table.name, version, table.entry, table.files, table.entry)
 
     def _make(self, change: TableChange) -> tuple[VersionRecord, ...]:
         """The record of a version that was asked for alone; a commit needs none."""

@@ -88,36 +88,36 @@ class Tables:
         self._guards = guards
         self._delegate = not holds_credentials(storage)
         self._seen: dict[Levels, LanceTable] = {}
-        self._told: dict[Levels, LanceTable] = {}
-        self._is_told = False
+        self._loaded: dict[Levels, LanceTable] = {}
+        self._has_loaded = False
 
     @property
     def allowed_locations(self) -> Sequence[str]:
         return self._files.allowed_locations or ()
 
-    def told(self, table: Levels, result: Json) -> "Tables":
-        """The same, who take this for the first answer to a load of the table."""
+    def with_loaded(self, table: Levels, result: Json) -> "Tables":
+        """A copy whose first load of the table uses `result`, a LoadTableResult, and does not ask the server."""
         tables = copy(self)
-        tables._seen, tables._told = {}, {}
-        tables._is_told = True
-        told = read_table(table, result, self._knows_lance)
-        if not self._delegate or told.config or is_local(told.location):
-            tables._told[table] = tables._saw(table, told)
+        tables._seen, tables._loaded = {}, {}
+        tables._has_loaded = True
+        loaded = read_table(table, result, self._knows_lance)
+        if not self._delegate or loaded.config or is_local(loaded.location):
+            tables._loaded[table] = tables._saw(table, loaded)
         return tables
 
     def load(self, table: Levels, snapshots: str = "refs", delegate: bool = True) -> LanceTable:
         """Who configured credentials asks the server for none."""
         if len(table) < 2:
             raise TableNotFound(f"Table does not exist: {dotted(table)}: here a table lies in a namespace")
-        told = self._told.pop(table, None)
-        if told is not None:
-            return told
+        loaded = self._loaded.pop(table, None)
+        if loaded is not None:
+            return loaded
         result = self.server.load_table(table, snapshots, delegate and self._delegate)
         return self._saw(table, read_table(table, result, self._knows_lance))
 
     def known(self, table: Levels) -> LanceTable:
-        """As told, also when that was asked for before."""
-        return self._seen[table] if self._is_told and table in self._seen else self.load(table)
+        """The table as `with_loaded` has it, also after the first load; without it the server is asked."""
+        return self._seen[table] if self._has_loaded and table in self._seen else self.load(table)
 
     def seen(self, table: Levels, current: int | None) -> LanceTable:
         """As it was last seen, if its current version was the one that the caller starts from."""

@@ -87,7 +87,11 @@ class Versions:
         return files.record(new.version)
 
     def create_by_file(self, new: NewVersion, found: LanceTable, files: TableFiles) -> VersionRecord:
-        return files.versions.finalise(files.path, new, lambda: self._counts(new, found, files))
+        def is_still_there() -> bool:
+            now = self._tables.load(new.table)
+            return self.accepts(new.table, new.version, found, files, now)
+
+        return files.versions.finalise(files.path, new, is_still_there)
 
     def create_all(self, news: Sequence[NewVersion]) -> tuple[VersionRecord, ...]:
         """All or none."""
@@ -140,22 +144,22 @@ class Versions:
             files.versions.remove(files.path, wanted, present)
         return len(wanted)
 
-    def _counts(self, new: NewVersion, before: LanceTable, files: TableFiles) -> bool:
-        """Whether the name still leads to the table of a version just made by its file. A catalog that took
-        over meanwhile is told of the version, unless another has the number."""
+    def accepts(self, table: Levels, version: int, before: LanceTable, files: TableFiles, now: LanceTable) -> bool:
+        """Whether a version counts that its file just made: the name still leads to the table as it was `before`.
+        A catalog that took over meanwhile gets the version by a commit, unless another has the number."""
         for _ in range(_ATTEMPTS):
-            found = self._tables.load(new.table)
-            if (found.uuid, found.location) != (before.uuid, before.location):
+            if (now.uuid, now.location) != (before.uuid, before.location):
                 return False
-            if not found.by_catalog:
+            if not now.by_catalog:
                 return True
-            record = files.record(new.version)
-            if (found.current or 0) >= new.version:
-                manifest = found.manifests.get(new.version, record.manifest_path)
+            record = files.record(version)
+            if (now.current or 0) >= version:
+                manifest = now.manifests.get(version, record.manifest_path)
                 return manifest.rpartition("/")[2] == record.manifest_path.rpartition("/")[2]
             with suppress(CommitFailed):
-                body = next_version(found, new.version, record.manifest_path, record.timestamp_ms)
-                self._tables.commit(new.table, found, body)
+                body = next_version(now, version, record.manifest_path, record.timestamp_ms)
+                self._tables.commit(table, now, body)
+            now = self._tables.load(table)
         return False
 
     def _managed(self, table: Levels) -> LanceTable:

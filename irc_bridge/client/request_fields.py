@@ -1,4 +1,4 @@
-"""What callers ask. pylance's Rust code sends dictionaries, others send the models of lance_namespace."""
+"""The fields of a request. pylance's Rust code sends dictionaries, others send the models of lance_namespace."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -32,7 +32,7 @@ def lance_error(error: BridgeError) -> LanceNamespaceError:
     return from_error_code(code, error.message)
 
 
-class Asked:
+class RequestFields:
     def __init__(self, request: Any) -> None:
         self._fields: Mapping[str, Any] = dict(request)
         branch = self._fields.get("branch")
@@ -62,7 +62,7 @@ class Asked:
         return dict(self._fields.get("properties") or {})
 
     def mode(self, name: str, *allowed: str) -> str:
-        """The first is meant where none is asked for. PascalCase and snake_case are the same."""
+        """The first is meant where none is fields for. PascalCase and snake_case are the same."""
         given = self._fields.get(name) or allowed[0]
         word = given.replace("_", "").lower()
         if word not in allowed:
@@ -81,20 +81,20 @@ def table_levels(given: Sequence[str]) -> Levels:
 
 
 def new_version(entry: Any) -> NewVersion:
-    asked = Asked(entry)
-    scheme = asked.get("naming_scheme")
+    fields = RequestFields(entry)
+    scheme = fields.get("naming_scheme")
     return NewVersion(
-        asked.table,
-        asked["version"],
-        asked["manifest_path"],
+        fields.table,
+        fields["version"],
+        fields["manifest_path"],
         scheme if scheme in ("V1", "V2") else None,
-        asked.get("e_tag"),
+        fields.get("e_tag"),
     )
 
 
 def version_range(given: Any) -> VersionRange:
-    asked = dict(given)
-    return VersionRange(asked["start_version"], asked["end_version"])
+    fields = dict(given)
+    return VersionRange(fields["start_version"], fields["end_version"])
 
 
 def number_of(token: str | None) -> int | None:
