@@ -1,7 +1,7 @@
 # `make` prints the targets. Everything is installed into .venv; downloads stay in the user's own caches
 # (pip's, and ~/.cache/irc-bridge for jars), so a second checkout finds them again.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-matrix lint fuzz bench system-java system-chromium system-bench-tools clean
+.PHONY: help demo test test-matrix test-lowest lint fuzz bench system-java system-chromium system-bench-tools clean
 
 PORT ?= 8181
 # Tests wait for servers and disks for much of their time: one process more than there are processors.
@@ -24,6 +24,12 @@ test-matrix: $(VENV)-matrix/.installed system-java  ## the Spark tests with Spar
 	ICEBERG_SPARK_RUNTIME=org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1 \
 	$(VENV)-matrix/bin/pytest contract_tests/engines/test_spark.py contract_tests/engines/test_mirror_spark.py
 
+test-lowest: $(VENV)-lowest/.installed  ## a smoke tier with the lowest versions that pyproject.toml allows
+	$(VENV)-lowest/bin/pytest $(LOWEST) -k "not s3 and not irc and not nessie"
+
+LOWEST := $(addprefix contract_tests/,contract/test_tables.py contract/test_version_commits.py cli/test_settings.py \
+	mirror/test_versions.py translation)
+
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
@@ -36,7 +42,7 @@ bench: $(VENV)/.installed-dev system-java system-bench-tools  ## the ratios agai
 	$(VENV)/bin/python -m contract_tests.load
 
 clean:  ## remove the virtual environments
-	rm -rf $(VENV) $(VENV)-matrix
+	rm -rf $(VENV) $(VENV)-matrix $(VENV)-lowest
 
 # $(call new-venv,FOLDER)
 define new-venv
@@ -64,6 +70,13 @@ $(VENV)-matrix/.installed: pyproject.toml
 	@echo "Installing irc-bridge and older engines into $(VENV)-matrix."
 	@$(VENV)-matrix/bin/pip install -qq --upgrade "pip>=25.1"
 	@$(VENV)-matrix/bin/pip install -qq -e . --group matrix
+	@touch $@
+
+$(VENV)-lowest/.installed: pyproject.toml
+	$(call new-venv,$(VENV)-lowest)
+	@echo "Installing irc-bridge and the lowest versions of its dependencies into $(VENV)-lowest."
+	@$(VENV)-lowest/bin/pip install -qq --disable-pip-version-check uv
+	@$(VENV)-lowest/bin/uv pip install -q --python $(VENV)-lowest/bin/python --resolution lowest-direct -e . --group test
 	@touch $@
 
 # By apt where that can be done without a question; what then is still missing, the tests name themselves.

@@ -15,10 +15,15 @@ from irc_bridge.settings import ServerSettings, load_settings
 
 PROJECT = Path(__file__).parents[2]
 README = (PROJECT / "README.md").read_text("utf-8")
+GUIDES = [
+    PROJECT / link for link in re.findall(r"^\| \[.*?\]\((irc_bridge/.*?README\.md)\)", README, re.MULTILINE)
+]
+PAGES = "\n".join([README, *(guide.read_text("utf-8") for guide in GUIDES)])
+"""The README, and the guides that its table names."""
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGES, re.DOTALL | re.MULTILINE)
 
 
 COMMANDS = [shlex.split(line, comments=True) for block in blocks("sh") for line in block.splitlines() if line]
@@ -45,6 +50,14 @@ def test_every_command_runs(command: list[str], run: Run, tmp_path: Path) -> Non
             pytest.fail(f"nobody tries {command}")
 
 
+def test_every_guide_is_reached_from_the_readme() -> None:
+    others = {PROJECT / "irc_bridge" / "README.md"}
+    assert set(GUIDES) == {*PROJECT.glob("irc_bridge/**/README.md")} - others
+    for page in (PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *GUIDES):
+        for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            assert (page.parent / link).is_file(), f"{page} links to {link}"
+
+
 def test_the_session_prints_what_its_comments_say(demo: Demo) -> None:
     session = "\n".join(blocks("python")).replace("http://127.0.0.1:8181", demo.url)
     assert demo.url in session
@@ -62,20 +75,21 @@ def test_the_settings_files_of_the_readme_are_such(tmp_path: Path) -> None:
     for text in blocks("toml"):
         (tmp_path / "x.toml").write_text(text)
         both.append(load_settings(tmp_path / "x.toml", {}, {}, settings_models()))
-    folder, lake = both
+    lake, folder = both
     assert folder.server.port == 8282
     assert folder.warehouses["main"].storage == lake.warehouses["lake"].storage == {"region": "us-west-2"}
     assert isinstance(lake.warehouses["lake"], UpstreamSettings)
 
 
 def test_the_variables_of_the_readme_are_settings() -> None:
-    variables = dict(re.findall(r"`(IRC_BRIDGE__[A-Z_]+)=([^`]+)`", README))
+    variables = dict(re.findall(r"`(IRC_BRIDGE__[A-Z_]+)=([^`]+)`", PAGES))
     assert len(variables) == 2
     assert load_settings(None, variables, {}, settings_models()).server.port == 8282
 
 
 def test_the_table_of_settings_is_complete() -> None:
-    rows = dict(re.findall(r"^\| `([a-zA-Z0-9_.]+)` \| (.*?) \|", README, re.MULTILINE))
+    tables = "\n".join(each.read_text("utf-8") for each in GUIDES if each.parent.name in ("server", "upstream"))
+    rows = dict(re.findall(r"^\| `([a-zA-Z0-9_.]+)` \| (.*?) \|", tables, re.MULTILINE))
     fields = {f"server.{name}": field for name, field in ServerSettings.model_fields.items()}
     fields |= {f"warehouses.NAME.{name}": field for name, field in DirectorySettings.model_fields.items()}
     fields |= {

@@ -11,7 +11,7 @@ import pytest
 
 from contract_tests.lance.client import ROWS, Lance, ipc, ok, refused
 from contract_tests.worlds.bridge import Client
-from contract_tests.worlds.world import COMPATIBLE, IRC, Bridge, UpstreamWorld, _worlds
+from contract_tests.worlds.world import COMPATIBLE, IRC, Bridge, _worlds
 from contract_tests.worlds.writer import folder_of
 
 pytestmark = _worlds(COMPATIBLE, IRC)
@@ -142,12 +142,7 @@ def named_by(location: str) -> list[str]:
     return sorted({file.path for fragment in fragments for file in fragment.data_files()})
 
 
-def test_of_many_creators_one_wins_and_no_file_is_left(
-    lance_rest: Lance, bridge: Bridge, name: str, request: pytest.FixtureRequest
-) -> None:
-    if isinstance(bridge.world, UpstreamWorld):
-        reason = "irc: a creator may write rows into a table that another declares at the same moment and moves"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=False))
+def test_of_many_creators_one_wins_and_no_file_is_left(lance_rest: Lance, name: str) -> None:
     with ThreadPoolExecutor(8) as callers:
         tables = [ROWS.slice(0, 1 + n % 3) for n in range(16)]
         answers = list(callers.map(lambda rows: lance_rest.create([name], rows), tables))

@@ -162,7 +162,7 @@ class TestModes:
                 run_import("SELECT 1L AS id", T, "--format", "sql", *arguments)
 
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[2] / "irc_bridge/pipeline/README.md"
 
 
 def test_the_commands_of_the_readme(run_import: Import, root: Path, tmp_path: Path) -> None:

@@ -283,6 +283,22 @@ class TestExpire:
         require_readable(lake, 4)
         assert of_lance(lake) == before
 
+    @pytest.mark.parametrize("content", [b"", b"no list", b"Obj\x01\xff\xff"], ids=["empty", "text", "cut off"])
+    def test_a_damaged_manifest_list_is_an_error_of_its_table(
+        self, run: Commands, lake: Lake, content: bytes
+    ) -> None:
+        run("mirror", T)
+        Lake(str(lake.root), name="whole").write(rows([1]))
+        broken = Path(lake.uri, "_iceberg/versions/2-0123456789abcdef.avro")
+        broken.write_bytes(content)
+        before = {each for each in Path(lake.uri).rglob("*") if each.is_file()}
+        code, reports, stderr = run.outcome("expire", "--all", "--grace", "0s")
+        assert code == 1
+        assert stderr.startswith(f"irc-bridge: {T}: ") and broken.name in stderr and "manifest list" in stderr
+        assert [report["table"] for report in reports] == ["main.default.whole"]
+        after = {each for each in Path(lake.uri).rglob("*") if each.is_file()}
+        assert before <= after
+
     def test_a_time_that_is_none(self, run: Commands, lake: Lake) -> None:
         code, _, said = run.outcome("expire", T, "--grace", "soon")
         assert (code, "such as 90m or 2d" in said) == (2, True)

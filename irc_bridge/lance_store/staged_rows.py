@@ -69,8 +69,10 @@ class SentRows:
         )
 
     def are_there(self) -> bool:
-        """A drop takes them with everything else in the folder, also when the table is made anew after it."""
-        return all(self._storage.identity(file) is not None for file in self.files)
+        """Whether the files of the rows and the staged manifest, if there is one, are still in the folder. A drop
+        removes them with everything else in the folder, also when the table is made anew after it."""
+        staged = () if self._staged is None else (self._staged,)
+        return all(self._storage.identity(file) is not None for file in (*self.files, *staged))
 
     def discard(self) -> None:
         self._unstage()

@@ -1,6 +1,8 @@
 """Iceberg's manifests and manifest lists, format version 2, from and to bytes."""
 
-from collections.abc import Iterable, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Final
@@ -21,9 +23,15 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
+from irc_bridge.errors import BrokenTable
 from irc_bridge.mirror.pieces import Written
 
 _CODEC: Final = "deflate"
+_PARSE_ERRORS = (
+    *(AttributeError, EOFError, IndexError, KeyError, MemoryError, OverflowError, SystemError, TypeError),
+    *(ValueError, zlib.error),
+)
+"""What pyiceberg raises, depending on which byte of an Avro file is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,9 @@ def new_manifest(
 
 
 def read_manifest(file: ManifestFile, data: bytes) -> Manifest:
-    return Manifest(file, tuple(file.fetch_manifest_entry(_OneFile(file.manifest_path, data))))
+    """The manifest with its entries. BrokenTable when `data` is no Iceberg manifest."""
+    with _broken_when_unreadable(file.manifest_path, "manifest"):
+        return Manifest(file, tuple(file.fetch_manifest_entry(_OneFile(file.manifest_path, data))))
 
 
 def list_of(manifests: Iterable[ManifestFile], version: int, parent: int | None) -> bytes:
@@ -101,8 +111,21 @@ def empty_list() -> bytes:
     return list_of((), 0, None)
 
 
-def read_list(data: bytes) -> list[ManifestFile]:
-    return [*read_manifest_list(_Memory("", data))]
+def read_list(location: str, data: bytes) -> list[ManifestFile]:
+    """The manifests that a manifest list names. BrokenTable when `data` is no Iceberg manifest list."""
+    with _broken_when_unreadable(location, "manifest list"):
+        return [*read_manifest_list(_Memory(location, data))]
+
+
+@contextmanager
+def _broken_when_unreadable(location: str, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except _PARSE_ERRORS as error:
+        raise BrokenTable(
+            f"{location} is no Iceberg {kind}: the Parquet copy of this table is damaged. Remove the folder "
+            f"_iceberg of the table and run irc-bridge mirror again"
+        ) from error
 
 
 class _DeletesWriter(ManifestWriterV2):

@@ -58,10 +58,12 @@ def _found_gone_ms(storage: Storage, name: str, now_ms: int) -> int:
 
 
 def _files_of(storage: Storage, source: Source, lists: Iterable[str]) -> set[str]:
-    """The paths of the manifests and files that these lists lead to."""
+    """The paths of the manifests and files that these lists lead to. A list that another run removed meanwhile
+    leads to none."""
     read: dict[str, set[str]] = {}
     for name in lists:
-        for manifest in read_list(storage.read(f"{LISTS}/{name}") or b""):
+        content = storage.read(f"{LISTS}/{name}")
+        for manifest in () if content is None else read_list(storage.location(f"{LISTS}/{name}"), content):
             path = path_below(source.location, manifest.manifest_path)
             if path not in read:
                 entries = read_manifest(manifest, storage.read(path) or b"").entries

@@ -218,8 +218,8 @@ class Mirror:
         """The manifests of a version that is mirrored."""
         if number is None:
             return []
-        data = self._stored(f"{LISTS}/{self._name(self._versions[number])}")
-        found = read_list(data)
+        path = f"{LISTS}/{self._name(self._versions[number])}"
+        found = read_list(self._storage.location(path), self._stored(path))
         unknown = [file for file in found if file.manifest_path not in self._manifests]
         paths = [path_below(self._source.location, file.manifest_path) for file in unknown]
         for file, content in zip(unknown, self._storage.at_once(self._stored, paths), strict=True):

@@ -25,6 +25,7 @@ from irc_bridge.errors import (
     CommitStateUnknown,
     Conflict,
     InvalidInput,
+    NotFound,
     TableNotFound,
 )
 from irc_bridge.irc_client.lance_tables import LanceTable
@@ -117,7 +118,7 @@ class NewTables:
         except CommitStateUnknown:
             raise
         except BridgeError as error:
-            is_gone = isinstance(error, InvalidInput) and staged is not None and not _is_there(found, staged)
+            is_gone = isinstance(error, InvalidInput) and staged is not None and not self._is_there(found, staged)
             with suppress(BridgeError):
                 for each in sent:
                     each.discard()
@@ -127,6 +128,14 @@ class NewTables:
             if isinstance(error, Conflict):
                 raise table_exists(found.name) from error
             raise
+
+    def _is_there(self, found: ResolvedTable, staged: str) -> bool:
+        """Whether the name still leads to the table that was found, and its folder has the staged manifest."""
+        try:
+            is_same = bool(self._names.resolve(found.name).entry.uuid == found.entry.uuid)
+        except NotFound:
+            return False
+        return is_same and found.files.storage.identity(f"{found.path}/{staged}") is not None
 
     def _give_up(self, found: ResolvedTable) -> None:
         now = self._names.resolve(found.name)
@@ -145,10 +154,6 @@ def _first_staged(found: ResolvedTable, new: NewTable, sent: list[SentRows]) -> 
     first = files.tables.first_version(files.path, new.schema, metadata, field_ids=new.field_ids)
     files.storage.write(f"{files.path}/{staged}", first.content)
     return staged
-
-
-def _is_there(found: ResolvedTable, staged: str) -> bool:
-    return found.files.storage.identity(f"{found.files.path}/{staged}") is not None
 
 
 def _metadata_at(files: TableFiles, location: str) -> Mapping[str, str]:

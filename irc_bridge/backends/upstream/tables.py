@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 from irc_bridge.backends.upstream.files import (
@@ -33,7 +34,9 @@ from irc_bridge.errors import (
     InvalidInput,
     NamespaceNotFound,
     NotFound,
+    PermissionDenied,
     TableNotFound,
+    Unauthenticated,
     Unprocessable,
     Unsupported,
 )
@@ -55,6 +58,8 @@ log = logging.getLogger(__name__)
 
 _KEPT = 1024
 _SOON_MS = 30_000
+_NO_CHOICE = (BadGateway, Internal, InvalidInput, PermissionDenied, Unauthenticated, Unprocessable, Unsupported)
+"""How servers refuse to stage a table, and storages to show its place without credentials for a table."""
 
 
 class Tables:
@@ -153,12 +158,17 @@ class Tables:
         return self._files.of(table.location, without_expiry(self.options(table)))
 
     def declare(self, table: Levels, location: str | None, properties: Mapping[str, str]) -> LanceTable:
-        """Who dies on the way leaves a table without versions, at the server's own location or at ours."""
+        """Makes a table without versions. Its place is chosen before its name is there: from then on other writers
+        may write into the place. A crash on the way leaves a table without versions, at the server's own location
+        or at ours."""
         place = self._own_place(table) if location is None else location
+        chosen, free = (None, None) if place is not None or self._knows_lance else self._choice(table)
+        place = place if free == chosen else free
         result = self.server.create_table(table, dict(declaration(table[-1], place, self._wanted(properties))))
         declared = self._saw(table, read_table(table, result, self._knows_lance))
         try:
-            if place is None and not declared.knows_lance:
+            is_checked = chosen is not None and same_place(chosen, declared.location)
+            if place is None and not (declared.knows_lance or is_checked):
                 place = self.unused(declared)
             if place is not None:
                 declared = self._placed(table, declared, place)
@@ -167,6 +177,15 @@ class Tables:
             with suppress(BridgeError):
                 self.server.drop_table(table, purge=False)
             raise
+
+    def _choice(self, table: Levels) -> tuple[str | None, str | None]:
+        """The location that the server would choose for a new table, and a free one beside it if files lie there.
+        None twice where that cannot be learned before the table is made."""
+        try:
+            staged = read_table(table, self.server.create_table(table, _staging(table, None)), self._knows_lance)
+            return self.files(staged).location, self.unused(staged)
+        except _NO_CHOICE:
+            return None, None
 
     def planned(self, table: Levels, location: str | None) -> str:
         """Where `declare` would put a table. Changes nothing."""
@@ -208,8 +227,7 @@ class Tables:
 
     def _staged(self, table: Levels, location: str | None) -> LanceTable:
         self.server.load_namespace(table[:-1])
-        body = {**declaration(table[-1], location, {}), "stage-create": True}
-        return read_table(table, self.server.create_table(table, body), self._knows_lance)
+        return read_table(table, self.server.create_table(table, _staging(table, location)), self._knows_lance)
 
     def unused(self, declared: LanceTable) -> str:
         """The server's own choice, or one beside it where files lie already: of a table that had the name before,
@@ -305,3 +323,8 @@ class Tables:
             self._seen.clear()
         self._seen[table] = state
         return state
+
+
+def _staging(table: Levels, location: str | None) -> dict[str, Any]:
+    """The body of a create that makes nothing and tells what it would make."""
+    return {**declaration(table[-1], location, {}), "stage-create": True}
