@@ -1,5 +1,6 @@
 """A backend is a keeper of names. One made of a dict passes the contract tests for what it offers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from contract_tests.contract.test_version_commits import location as location
 from contract_tests.house import dict_backend
 from contract_tests.worlds.bridge import Server
 from contract_tests.worlds.roots import Root
-from contract_tests.worlds.world import LISTING, World
+from contract_tests.worlds.world import LISTING, Bridge, World
 
 LINES = 150
 
@@ -45,6 +46,13 @@ DICT = DictWorld(
 def world(request: pytest.FixtureRequest) -> World:
     chosen: World = request.param
     return chosen
+
+
+@pytest.fixture(scope="module")
+def bridge(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
+    """Its own: one of another world may still be there for the session."""
+    with world.start(tmp_path_factory.mktemp(world.name)) as started:
+        yield started
 
 
 @pytest.fixture

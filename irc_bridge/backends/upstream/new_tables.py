@@ -132,10 +132,10 @@ class NewTables:
     def _is_there(self, found: ResolvedTable, staged: str) -> bool:
         """Whether the name still leads to the table that was found, and its folder has the staged manifest."""
         try:
-            is_same = self._names.resolve(found.name).entry.uuid == found.entry.uuid
+            is_same = bool(self._names.resolve(found.name).entry.uuid == found.entry.uuid)
         except NotFound:
             return False
-        return is_same and found.files.storage.identity(f"{found.files.path}/{staged}") is not None
+        return is_same and found.files.storage.identity(f"{found.path}/{staged}") is not None
 
     def _give_up(self, found: ResolvedTable) -> None:
         now = self._names.resolve(found.name)
