@@ -40,6 +40,7 @@ lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy docker/example.py
 
 fuzz: $(VENV)/.installed-dev  ## 20,000 requests made of the OpenAPI documents (FUZZ_REQUESTS=100000 for more)
 	FUZZ_REQUESTS=$${FUZZ_REQUESTS:-20000} $(VENV)/bin/pytest -n $(WORKERS) contract_tests/fuzz

@@ -35,13 +35,14 @@ def make_secrets() -> None:
 
 def make_tables() -> None:
     """Makes the bucket, and the tables of `irc-bridge demo` with their Parquet mirror."""
+    from irc_bridge.backends import settings_models
     from irc_bridge.cli.backends import open_warehouses
     from irc_bridge.cli.each_table import chosen_tables, each_table, told
-    from irc_bridge.lance_store.samples import write_samples
+    from irc_bridge.lance_store.samples import Writable, write_samples
     from irc_bridge.pipeline.mirroring import Mirroring, Versions, in_this_process
     from irc_bridge.settings import load_settings
 
-    settings = load_settings(None, os.environ, {})
+    settings = load_settings(None, os.environ, {}, settings_models())
     warehouse = settings.warehouses["main"]
     options = {key.upper(): value for key, value in warehouse.storage.items()}
     os.environ.update(options | {"AWS_ALLOW_HTTP": options.get("ALLOW_HTTP", "false")})
@@ -50,6 +51,7 @@ def make_tables() -> None:
     catalog = warehouses["main"].catalog
     if catalog.table_exists(("orders",)):
         return
+    assert isinstance(catalog, Writable)
     write_samples(catalog)
     mirroring = Mirroring(Versions.parse("all"), in_this_process)
     _, whole = told(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
