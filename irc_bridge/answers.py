@@ -1,4 +1,4 @@
-"""What other servers answer, read so that nothing in it can hurt: inflated up to a limit, parsed to plain JSON."""
+"""Reads the answers of other servers safely: inflated up to a limit, parsed to plain JSON."""
 
 import json
 import math

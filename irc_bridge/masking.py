@@ -1,4 +1,4 @@
-"""What no message and no listing of settings may show."""
+"""Masks for secrets, which no message and no listing of settings may show."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""What settings are made of: the types of their values, and the settings that every warehouse has. Each backend
-adds its own in `backends/*/settings.py`."""
+"""The types of the values of settings, and the settings that every warehouse has. Each backend adds its own
+settings in `backends/*/settings.py`."""
 
 from typing import Annotated, Literal
 

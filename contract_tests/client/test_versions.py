@@ -35,9 +35,10 @@ def numbers(response: ln.ListTableVersionsResponse) -> list[int]:
 
 
 def test_versions_in_both_orders(namespace: IcebergRestNamespace, table: list[str]) -> None:
-    assert numbers(listed(namespace, table)) == [1, 2, 3, 4, 5]
+    assert numbers(listed(namespace, table)) == [5, 4, 3, 2, 1]
+    assert numbers(listed(namespace, table, limit=1)) == [5]
     assert numbers(listed(namespace, table, descending=True)) == [5, 4, 3, 2, 1]
-    assert numbers(listed(namespace, table, descending=True, limit=1)) == [5]
+    assert numbers(listed(namespace, table, descending=False)) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("descending", [False, True])

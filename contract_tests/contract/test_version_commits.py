@@ -104,6 +104,20 @@ class TestAddSnapshot:
         assert client.load(place, name) == before
         assert ids(root, location) == [1]
 
+    def test_a_stale_one_of_a_manifest_of_another_version_is_stale_first(
+        self, client: Client, root: Root, place: Place, name: str, location: str
+    ) -> None:
+        winner, loser = (stage(location, number, options=root.options) for number in (1, 2))
+        assert_ok(add(client, place, name, winner))
+        later = stage(location, 3, options=root.options)
+        before = client.load(place, name)
+        for asked in (loser, later):
+            for version in (2, 3, 4):
+                response = add(client, place, name, asked, version=version, expected=1)
+                message = assert_error(response, 409, "CommitFailedException")
+                assert message.startswith("Requirement failed: ")
+        assert client.load(place, name) == before
+
     @pytest.mark.needs("property versions")
     def test_sent_again(self, client: Client, root: Root, place: Place, name: str, location: str) -> None:
         """As clients do whose answer was lost, also after others went on."""

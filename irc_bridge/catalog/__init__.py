@@ -1,1 +1,1 @@
-"""What a catalog is: its words and its ports. No HTTP, no storage."""
+"""The words and the ports of a catalog. No HTTP, no storage."""

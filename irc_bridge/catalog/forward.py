@@ -61,7 +61,7 @@ class Upstream(Protocol):
 @runtime_checkable
 class CanActForClients(Protocol):
     def acting_for(self, authorization: str | None) -> Catalog:
-        """The same catalog with the rights of the client that sent this header."""
+        """This catalog with the rights of the client that sent this header."""
 
 
 @runtime_checkable

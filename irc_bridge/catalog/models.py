@@ -199,7 +199,7 @@ FieldPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """What becomes of a field that stays; None leaves it as it is."""
+    """The changes of a field that stays; None leaves a property of the field as it is."""
 
     path: FieldPath
     name: str | None = None
@@ -228,8 +228,8 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit changes. A new version, the version that properties and schema make, tags and removals are
-    things that one commit does one of; only tags and removals go together, in this order."""
+    """The changes of one commit. It does one of three things: it makes a new version, it changes properties and
+    schema, which make a version too, or it sets and removes tags and then removes versions."""
 
     new_version: NewVersion | None = None
     set_properties: Mapping[str, str] = field(default_factory=dict)
@@ -270,7 +270,7 @@ class Deregistered:
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What became of a folder that looks like a table."""
+    """The outcome of the migration of a folder that looks like a table."""
 
     name: str
     location: str

@@ -1,4 +1,4 @@
-"""What a backend offers. `Catalog` is what every one has; the rest are abilities that some have.
+"""The ports of a backend. Every backend has `Catalog`; the others are abilities that some backends have.
 
 A protocol asks `isinstance(catalog, CanRenameTables)` at start, and `can` for each request: what a backend cannot
 do is not advertised. Names are lists of levels below the backend's root namespace, whose own name is the empty
@@ -170,7 +170,7 @@ class CanKeepVersions(Protocol):
     def list_table_versions(
         self, table: Levels, *, descending: bool = True, after: int | None = None, limit: int | None = None
     ) -> Page[VersionRecord]:
-        """Those that follow `after` in the order asked for. No table is opened."""
+        """The versions that follow `after` in the requested order. No table is opened."""
 
     def describe_table_version(self, table: Levels, version: int | None = None) -> VersionRecord:
         """The latest when none is named. TableVersionNotFound, BrokenTable."""

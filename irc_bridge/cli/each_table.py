@@ -1,4 +1,4 @@
-"""What commands do that work on several tables, one after the other."""
+"""Work on several tables, one after the other, for commands."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -42,7 +42,7 @@ def each_table(tables: Tables, work: Work[T], everything: bool) -> Iterator[tupl
 
 
 def told(done: Iterable[tuple[str, T | BridgeError]]) -> tuple[list[T], bool]:
-    """Without errors, which are said; and whether there was none."""
+    """The results, and whether there was no error. Errors are written to standard error."""
     found: list[T] = []
     whole = True
     for name, each in done:

@@ -1,4 +1,4 @@
-"""What makes each client find a warehouse of this server: a text to paste, and its values."""
+"""Settings by which each client finds a warehouse of this server: a text to paste, and its values."""
 
 import shlex
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What several commands share: their options, and the settings that follow from them."""
+"""Options of several commands, and the settings that follow from them."""
 
 import os
 from collections.abc import Callable

@@ -54,7 +54,7 @@ def warn(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Beside the output proper, which a program may read."""
+    """Writes a line for a person to standard error. Standard output holds the rows, which a program may read."""
     click.echo(text, err=True)
 
 

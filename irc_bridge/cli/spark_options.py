@@ -1,4 +1,4 @@
-"""What the commands that run on Spark share."""
+"""Options of the commands that run on Spark."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a user's own Python process imports: a Lance namespace over any Iceberg REST catalog.
+"""A Lance namespace over any Iceberg REST catalog, for the user's own Python process.
 
 lance_namespace.connect("irc_bridge.client.IcebergRestNamespace", {"uri": "http://localhost:8181"})
 """

@@ -1,4 +1,4 @@
-"""What a user writes into `lance_namespace.connect(...)`."""
+"""The properties that a user gives to `lance_namespace.connect(...)`."""
 
 import difflib
 from collections.abc import Mapping

@@ -1,2 +1,2 @@
-"""What both protocols share: a request as its handler gets it, routing on the raw path, bodies, replies, and the
+"""HTTP for both protocols: a request as its handler gets it, routing on the raw path, bodies, replies, and the
 cache of finished answers."""

@@ -210,7 +210,7 @@ class _PythonDecoder(json.JSONDecoder):
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Without the garbage collector, which would look at millions of new objects again and again."""
+    """Runs the block with the garbage collector off: it would scan millions of new objects again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -37,7 +37,7 @@ class SlottedReply(Response):
         super().__init__(_closed(start, slot), headers=headers, media_type=JSON)
 
     def filled(self, slot: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
-        """The same object with other fields in the slot, and with headers of its own."""
+        """This reply with other fields in the slot, and with headers of its own."""
         return Response(_closed(bytes(self.body)[: self._slot], slot), headers=headers, media_type=JSON)
 
 

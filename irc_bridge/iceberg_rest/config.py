@@ -1,4 +1,4 @@
-"""What a client does first: it gets the configuration of a warehouse, and perhaps a token."""
+"""The first requests of a client: the configuration of a warehouse, and a token."""
 
 from starlette.responses import Response
 

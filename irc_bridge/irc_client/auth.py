@@ -1,5 +1,5 @@
-"""Who we are to a server: nobody, the bearer of a token, a client that gets tokens for its credential, or whoever
-asks us."""
+"""The identity of the bridge at another server: none, a token, a credential that is exchanged for tokens, or the
+identity of the client that asks the bridge."""
 
 import re
 import threading
@@ -46,7 +46,7 @@ class Bearer:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever asks us, with the header that they sent."""
+    """The client that asks the bridge, with the Authorization header that it sent."""
 
     given: str | None = field(default=None, repr=False)
 

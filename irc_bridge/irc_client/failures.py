@@ -1,4 +1,4 @@
-"""What a server, or the way to it, answers instead of a result, as errors of this project."""
+"""Failures of a server, or of the connection to it, as errors of this project."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

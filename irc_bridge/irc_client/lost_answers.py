@@ -1,4 +1,4 @@
-"""What it means that a request which was passed on has no answer, as errors of this project."""
+"""The meaning of a lost answer to a forwarded request, as errors of this project."""
 
 from irc_bridge.catalog.forward import ForwardRequest
 from irc_bridge.errors import BadGateway, BridgeError, CommitStateUnknown, GatewayTimeout, ServiceUnavailable

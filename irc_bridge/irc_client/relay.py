@@ -62,7 +62,8 @@ class _OfLoop:
 
 
 class Relay:
-    """Without `auth` a client's own Authorization goes along, otherwise only ours."""
+    """Sends requests of clients to another server. With `auth` the bridge's own Authorization replaces the
+    client's."""
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class Relay:
             await asyncio.sleep(0)
 
     async def _config(self, authorization: str | None) -> Config:
-        """What one client was told is not used for another."""
+        """The configuration that the server gave to this client. It is not used for another client."""
         client = authorization if self._auth is None else None
         known = self._configs.get(client)
         if known is None:

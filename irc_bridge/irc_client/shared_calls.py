@@ -10,8 +10,9 @@ T = TypeVar("T")
 
 
 class SharedCalls:
-    """Whoever wants the same while it is under way waits for that one call, and has its failure too: many tasks
-    never occupy more than one thread. Nobody holds up the others by going away."""
+    """Calls that several tasks share: a task that needs the result of a call under way waits for that call, and
+    gets its failure too, so that many tasks occupy one thread. A task that is cancelled does not stop the
+    others."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[Any]] = {}

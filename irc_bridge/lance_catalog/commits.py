@@ -98,7 +98,7 @@ class Commits:
         keeper.after_all(planned)
 
     def planned(self, name: Levels, decide: Decide, history: History, check: Check | None = None) -> TableChange:
-        """What a commit changes, with the manifest of its version staged."""
+        """The changes of a commit, with the manifest of its version staged."""
         loaded = self._loading.load_to_commit(name, history)
         commit = decide(loaded.info)
         if check is not None:
@@ -142,7 +142,8 @@ def _same_schema(info: TableInfo, commit: Commit) -> bool:
 
 
 def _metadata_with_schema(loaded: LoadedTable, commit: Commit) -> dict[str, str] | None:
-    """The same where the backend keeps the properties with the name: only the schema is the version's."""
+    """The metadata of the next version where the backend keeps the properties with the name, so that only the
+    schema is in the version. None when the schema stays."""
     if _same_schema(loaded.info, commit):
         return None
     metadata = dict(loaded.metadata)

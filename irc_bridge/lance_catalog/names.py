@@ -1,5 +1,5 @@
-"""What a backend brings: a keeper of names. It says where the name of a table leads and which keeper decides about
-the table's versions."""
+"""The keeper of names, which a backend brings. It says where the name of a table leads and which keeper decides
+about the table's versions."""
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +84,8 @@ class Names(Protocol):
         """Whether every name still leads where it led when the stamp was given out. False when unsure."""
 
     def state(self, table: ResolvedTable) -> Hashable:
-        """What the backend says of the table beside its files. Equal while nothing of that changes."""
+        """The state of the table outside its files. It compares equal while the backend says the same of the
+        table."""
 
     def kept_properties(self, table: ResolvedTable) -> Mapping[str, str]:
         """The properties that the backend keeps: all of them, or those that wait for the first version."""

@@ -1,4 +1,4 @@
-"""What a client asks about the rows of a table, and rows that it sends to become a table's content.
+"""Counts of the rows of a table, and rows that a client sends to become the content of a table.
 
 step                                a crash after it leaves
 1 the files of the rows are written files that no version names

@@ -1,5 +1,5 @@
-"""Who decides about the versions of a table, and the keeper for tables whose files are their versions: there
-put-if-absent of a manifest's final name decides (seed 001 without version management)."""
+"""The keeper of versions, which decides who makes a version of a table, and the keeper for tables whose files are
+their versions: there put-if-absent of a manifest's final name decides (seed 001 without version management)."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from irc_bridge.lance_catalog.names import ResolvedTable
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """What one commit changes about one table."""
+    """The changes of one commit to one table."""
 
     table: ResolvedTable
     new: NewVersion | None
@@ -73,7 +73,7 @@ class KeeperOfSeveral(Protocol):
 
 
 class FilesOfNames(Protocol):
-    """What `FileVersions` asks the keeper of names."""
+    """The part of the keeper of names that `FileVersions` uses."""
 
     def resolve(self, table: Levels) -> ResolvedTable: ...
 

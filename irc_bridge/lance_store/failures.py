@@ -1,4 +1,5 @@
-"""What pylance raises says what happened only in its text, and a panic is no Exception."""
+"""Errors of pylance as errors of this project: their kind stands only in their text, and a panic is no
+Exception."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -137,7 +137,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _machine() -> str:
-    """What all processes share whose numbers this process can look up, until the machine starts anew."""
+    """A text that is the same for all processes whose ids this process can look up, until the machine restarts."""
     try:
         started = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{started} {os.readlink('/proc/self/ns/pid')}"

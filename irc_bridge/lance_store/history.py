@@ -29,7 +29,7 @@ class SchemaStarts:
 
 @dataclass(slots=True)
 class Known:
-    """What is known of the table in one folder."""
+    """The cached versions of the table in one folder."""
 
     newest: Newest | None = None
     versions: dict[FileEntry, TableVersion] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class Import:
         return self._stage(base, operation)
 
     def discard(self, parts: Iterable[Part]) -> None:
-        """What no version came to name. What cannot be removed now, Lance's own cleanup removes later."""
+        """Removes data files that no version names. Lance's own cleanup later removes the files that stay."""
         names = [f"{DATA}/{file['path']}" for part in parts for file in json.loads(part)["files"]]
         self._remove(names)
 

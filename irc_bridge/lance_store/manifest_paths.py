@@ -33,7 +33,8 @@ def require_inside(manifest: bytes, table: str, allowed: AllowedLocations, what:
 
 
 def place_outside(manifest: bytes, table: str, allowed: AllowedLocations) -> str | None:
-    """What a manifest names that lies neither in its table nor in an allowed location. None when all does."""
+    """The first path in a manifest that is neither in its table nor in an allowed location. None when there is
+    none."""
     for base in _bases(manifest):
         location = _location_of(base, table)
         if not allowed.covers(location) and not AllowedLocations([table]).covers(location):

@@ -19,7 +19,7 @@ _MAGIC = b"LANC"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a manifest says about its version."""
+    """The fields of a manifest that describe its version."""
 
     version: int
     timestamp_ms: int

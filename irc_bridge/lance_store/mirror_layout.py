@@ -28,7 +28,7 @@ def list_name(location: str, version: int, timestamp_ms: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ManifestLists:
-    """What lies in the folder of the manifest lists of a table."""
+    """The names in the folder of the manifest lists of a table."""
 
     location: str
     """The table's."""

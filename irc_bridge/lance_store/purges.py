@@ -160,7 +160,7 @@ def mark(storage: Storage, folder: str) -> Mark | None:
 
 
 def token_of(storage: Storage, folder: str) -> str | None:
-    """That in the marker of a folder; None for a folder without one."""
+    """The token in the marker of a folder; None for a folder without a marker."""
     marker = storage.read(f"{folder}/{DEREGISTERED}")
     return None if marker is None else marker.decode(errors="replace")
 

@@ -98,7 +98,7 @@ def _note(table: str, version: int, staged: str) -> str:
 
 
 def _remove_old_notes(storage: Storage, folder: str) -> None:
-    """Those a day older than the latest, not so many at once that a writer would notice."""
+    """Removes notes that are a day older than the latest, few enough at once that a writer does not notice."""
     names = sorted(storage.names(folder), key=lambda name: int(name.partition(".")[0]))
     found = storage.attributes(folder, [*names[: 2 * _NOTES_SWEPT], names[-1]]) if names else []
     for each in found[:-1]:

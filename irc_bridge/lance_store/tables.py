@@ -33,7 +33,7 @@ _METADATA_CACHE_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a table with at least one version holds."""
+    """The content of a table with at least one version."""
 
     versions: tuple[TableVersion, ...]
     tags: Mapping[str, int]
@@ -78,7 +78,7 @@ class LanceTables:
         raise broken(self._storage.location(path), "its versions come and go")
 
     def manifest(self, path: str, version: int) -> FileEntry | None:
-        """That of one version, under whichever name."""
+        """The manifest of one version, under either naming scheme."""
         found = (self._entry(f"{path}/{VERSIONS}", name) for name in names_of(version).values())
         return next((entry for entry in found if entry is not None), None)
 
@@ -289,7 +289,7 @@ class LanceTables:
         return {}
 
     def _named(self, path: str, newest: FileEntry, numbers: Iterable[int]) -> Iterator[FileEntry]:
-        """Of those versions that are there."""
+        """The manifests of the numbered versions that are there."""
         for number in dict.fromkeys(numbers):
             entry = self._entry(f"{path}/{VERSIONS}", name_of(number, like=newest.name))
             if entry is not None:

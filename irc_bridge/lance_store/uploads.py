@@ -22,7 +22,7 @@ class NewFile:
 
 
 class NewFiles:
-    """Those below one place, written one after the other."""
+    """New files below one location, written one after the other."""
 
     def __init__(self, location: str, options: Mapping[str, str]) -> None:
         self._location = location

@@ -71,7 +71,8 @@ class VersionFiles:
 
     @contextmanager
     def _made_anyway(self, path: str, version: int) -> Iterator[None]:
-        """What is left to do is done by a repeat, or by a later version."""
+        """Turns failures of the block into a log line: the version is made, and a repeat or a later version tidies
+        up."""
         try:
             yield
         except (Internal, ServiceUnavailable, PermissionDenied) as error:
@@ -328,7 +329,8 @@ _TO_LATEST = -1
 
 
 def versions_in(ranges: Sequence[VersionRange], present: Sequence[int]) -> tuple[set[int], int | None]:
-    """Those present that lie in a range, and the first that a range names but is not there. `present` rises."""
+    """The present versions that lie in a range, and the first version that a range names and that is not present.
+    `present` is in rising order."""
     found: set[int] = set()
     missing: list[int] = []
     for each in ranges:

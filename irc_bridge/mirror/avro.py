@@ -163,7 +163,7 @@ class _Memory(OutputFile, InputFile):
 
 class _Stream(BytesIO):
     def close(self) -> None:
-        """What was written stays."""
+        """Keeps the written bytes, which a closed BytesIO would drop."""
 
 
 class _OneFile(FileIO):

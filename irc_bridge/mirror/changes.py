@@ -42,7 +42,8 @@ def changed(base: Sequence[Manifest], live: Mapping[str, DataFile]) -> Change:
 
 
 def _new(kept: Sequence[ManifestEntry], added: Sequence[DataFile]) -> Iterator[New]:
-    """What is added lies apart from what is taken over: it is carried on when the rest changes again."""
+    """The entries of new manifests. Added files get manifests of their own, so that the next version carries them
+    on when other entries change."""
     for start in range(0, len(kept), _LARGEST):
         yield kept[start : start + _LARGEST], ()
     for start in range(0, len(added), _LARGEST):

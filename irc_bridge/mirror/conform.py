@@ -26,7 +26,7 @@ def _conform(array: pa.Array, field: pa.Field, wanted: pa.DataType) -> pa.Array:
 
 
 def _stored(array: pa.Array, field: pa.Field, wanted: pa.DataType) -> pa.Array:
-    """Without an extension type and without a dictionary."""
+    """The array as its plain storage, without an extension type and without a dictionary."""
     name = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
     if isinstance(array.type, pa.BaseExtensionType):
         name, array = array.type.extension_name, array.storage

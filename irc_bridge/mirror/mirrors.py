@@ -36,7 +36,7 @@ Work = Callable[[Source, Sequence[Piece]], Iterable[list[Written]]]
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What became of a version."""
+    """The outcome for one version."""
 
     version: int
     outcome: Literal["mirrored", "another run was first", "cleaned up meanwhile"]
@@ -57,7 +57,7 @@ class _Run:
     used: set[str] = field(default_factory=set)
 
     def use(self, live: Iterable[str]) -> list[Written]:
-        """Those that count from now on and did not before."""
+        """The written files among `live` that no version used before. From now on they count."""
         fresh = [path for path in live if path in self.written and path not in self.used]
         self.used.update(fresh)
         return [self.written[path] for path in fresh]
@@ -147,7 +147,7 @@ class Mirror:
             return None
 
     def _files_around(self, number: int, present: set[int]) -> Files:
-        """Those of the next version below, which are carried on, and of the next above."""
+        """The files of the nearest mirrored versions below, which are carried on, and above."""
         files = Files()
         below = max((each for each in present if each < number), default=None)
         above = min((each for each in present if each > number), default=None)
@@ -238,7 +238,8 @@ class Mirror:
         return self._storage.identity(name) is not None
 
     def _require_gone(self, version: TableVersion) -> None:
-        """Of which files are missing. A cleanup removes them before the manifest that names them."""
+        """Waits until a version whose files are missing is gone: a cleanup removes the files before the manifest
+        that names them. BrokenTable when the manifest stays."""
         deadline = time.monotonic() + _CLEANUP_S
         while self._is_there(version):
             if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What a version needs, and which of it a mirror has."""
+"""The files that a version needs, and the files among them that a mirror has."""
 
 import json
 from collections.abc import Iterable
@@ -49,7 +49,7 @@ def wanted_at(version: int, fields: StructType, fragments: Iterable[Fragment]) -
 
 @dataclass(slots=True)
 class Files:
-    """Those that a mirror has. Of several that would do, the first counts."""
+    """The files that a mirror has. Of several that fit, the first counts."""
 
     data: dict[str, list[DataFile]] = field(default_factory=dict)
     deletions: dict[tuple[str, str], DataFile] = field(default_factory=dict)

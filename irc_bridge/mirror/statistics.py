@@ -1,4 +1,4 @@
-"""What Iceberg keeps of a Parquet file for pruning, from the file's own footer.
+"""The statistics that Iceberg keeps of a Parquet file for pruning, from the file's own footer.
 Runs in executors, so it knows pyarrow only."""
 
 import math

@@ -1,5 +1,5 @@
-"""What fails in an executor reaches the driver as a text inside Java's. The errors of this project go through it
-as they are; of all others one line is left."""
+"""Errors of executors, which reach the driver as a text inside Java's. Errors of this project arrive unchanged; of
+other errors one line is left."""
 
 import json
 import re

@@ -28,7 +28,7 @@ _WORTH_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Those that are wanted: the latest where both are None."""
+    """The versions to mirror: the latest where both bounds are None."""
 
     first: int | None = None
     last: int | None = None
@@ -54,7 +54,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of one table."""
+    """The outcome for one table."""
 
     table: str
     versions: Sequence[Brought]

@@ -45,8 +45,8 @@ class Piece:
 
 
 def shares(frame: "DataFrame", schema: pa.Schema) -> list[list[Piece]]:
-    """What `frame` reads, whose schema that is in Arrow, shared between Spark tasks; nothing where Spark is to
-    read it. Whoever reads a file looks at it again."""
+    """The pieces of Parquet files that `frame` reads, shared between Spark tasks; `schema` is the frame's schema
+    in Arrow. Empty where Spark shall read the files itself. A task checks each file again when it reads it."""
     given = sorted(frame.inputFiles())
     paths = [path for each in given if (path := _local_path(each)) is not None]
     if len(paths) < len(given) or any(map(_names_values, paths)):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(label: str, done_of: Callable[[], tuple[int, int]]) -> Iterator[Callable[[], None]]:
-    """What it gives shows how many are done of how many, on standard error where that is a terminal."""
+    """Gives a function that shows how many of how many are done, on standard error where that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

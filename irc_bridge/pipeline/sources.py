@@ -1,4 +1,4 @@
-"""What Spark reads for an import."""
+"""The sources that Spark reads for an import."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

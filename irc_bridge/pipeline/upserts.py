@@ -42,8 +42,8 @@ def require_keys(columns: Sequence[str], keys: Sequence[str], table: pa.Schema) 
 def keys_of_parts(
     spark: "SparkSession", keys: Sequence[str], place: Place, parts: Sequence[Part]
 ) -> "Iterator[DataFrame]":
-    """What was written is looked at, since a source may say something else when it is read again. InvalidInput
-    for keys that do not tell its rows apart."""
+    """The keys of the written rows. They are read from the written files, because a source may give other rows
+    when it is read again. InvalidInput for a key that is null or that several rows have."""
     found = _looked_up(spark, _OfParts(place, tuple(keys), tuple(parts)), len(parts)).persist()
     try:
         empty = found.filter(" OR ".join(f"k{number} IS NULL" for number in range(len(keys)))).limit(1)

@@ -27,9 +27,9 @@ def run(
     label: str,
     worth: int = 1,
 ) -> list[R]:
-    """What `work` makes of each task, in their order. It runs in executors, again where one dies. An error of
-    this project that it raises is raised here; `label` is said beside the progress, such as "Mirroring". Tasks
-    that weigh less than `worth` go together with others: a Spark task takes some 20 ms by itself."""
+    """The results of `work` for each task, in the order of the tasks. It runs in executors, and again where one
+    dies. An error of this project that `work` raises is raised here. `label` stands beside the progress, such as
+    "Mirroring". Tasks that weigh less than `worth` share a Spark task, which takes some 20 ms by itself."""
     if not tasks:
         return []
     context: Any = spark.sparkContext

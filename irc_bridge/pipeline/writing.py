@@ -75,7 +75,7 @@ def write(frame: "DataFrame", place: Place, discard: Discard) -> list[Part]:
 
 
 def write_files(frame: "DataFrame", schema: pa.Schema, place: Place, discard: Discard) -> list[Part]:
-    """The same for a frame of Parquet files, whose schema that is in Arrow."""
+    """As `write`, for a frame of Parquet files with this schema in Arrow."""
     shared = shares(frame, schema)
     context: Any = frame.sparkSession.sparkContext
 

@@ -1,4 +1,4 @@
-"""What a proxy before this server says of the request that it got: scheme, host and path prefix.
+"""Scheme, host and path prefix of a request as a proxy before this server got it.
 
 Anyone can send `X-Forwarded-*` headers. They count only where the connection comes from an address that the
 settings name in `server.trusted_proxies`, and change nothing otherwise.

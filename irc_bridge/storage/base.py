@@ -34,7 +34,7 @@ class Storage(Protocol):
         """The URI that clients are given."""
 
     def lance_uri(self, path: str) -> str:
-        """What Lance opens."""
+        """The URI that Lance opens."""
 
     def path_of(self, location: str) -> str | None:
         """The path of a location, None when it is not below the root."""
@@ -43,7 +43,7 @@ class Storage(Protocol):
         """The folders in the root, in no order. Nothing when there is no root."""
 
     def names(self, path: str) -> list[str]:
-        """What lies in a folder, in no order. Nothing when there is no such folder."""
+        """The names in a folder, in no order. Empty when there is no such folder."""
 
     def holds(self, path: str, wanted: Callable[[str], object]) -> bool:
         """Whether there is a wanted name in a folder. Looks no further than the first."""
@@ -51,12 +51,12 @@ class Storage(Protocol):
     def files(self, path: str) -> list[FileEntry]: ...
 
     def identity(self, path: str) -> Hashable | None:
-        """That of one file, None when it does not exist."""
+        """The identity of one file, None when it does not exist."""
 
     def modified_ms(self, path: str) -> int | None: ...
 
     def attributes(self, path: str, names: Sequence[str]) -> list[FileAttributes]:
-        """Those of files in a folder, in the order of `names`, without those that do not exist."""
+        """The attributes of files in a folder, in the order of `names`. Files that do not exist are left out."""
 
     def read(self, path: str, largest: int | None = None) -> bytes | None:
         """InvalidInput for a file with more bytes than the largest may have."""
@@ -103,7 +103,7 @@ class Storage(Protocol):
         now could go unnoticed."""
 
     def table_stamp(self, path: str) -> Hashable | None:
-        """The same for a table's versions, tags and markers, and the lists of its Parquet copy."""
+        """As `folder_stamp`, for a table's versions, tags and markers, and the lists of its Parquet copy."""
 
     def same_folder_stamp(self, path: str, stamp: Hashable) -> bool: ...
 

@@ -352,7 +352,8 @@ class _nothing_if_absent:
 
 
 class _errors:
-    """What the operating system refuses, in words. A class: a generator takes longer than a look at a file."""
+    """Turns errors of the operating system into errors of this project. It is a class, because a generator takes
+    longer than a look at a file."""
 
     __slots__ = ("_absolute", "_verb")
 

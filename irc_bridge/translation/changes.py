@@ -1,4 +1,4 @@
-"""What leads from one Iceberg schema to another, in the steps that Lance can take."""
+"""The difference between two Iceberg schemas, in steps that Lance can take."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

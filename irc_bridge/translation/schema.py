@@ -47,7 +47,8 @@ class Translated:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """What becomes of a field and of all below it; paths start below the field, its own is empty."""
+    """The Iceberg form of a field and of all fields below it. Paths start below the field; its own path is
+    empty."""
 
     type: IcebergType
     omitted: Reasons

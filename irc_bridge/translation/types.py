@@ -112,12 +112,12 @@ def extension_name(field: Field) -> str | None:
 
 
 def extension(name: str) -> PrimitiveType | None:
-    """What a known extension type is in Iceberg; None where only its storage can be shown."""
+    """The Iceberg type of a known extension type; None where only its storage can be shown."""
     return _EXTENSIONS.get(name)
 
 
 def without_extension(field: Field) -> Field:
-    """The same field as its plain storage."""
+    """The field with the extension type replaced by its storage type."""
     storage = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
     metadata = {key: value for key, value in field.metadata.items() if key != _EXTENSION_NAME}
     return replace(field, type=storage, metadata=metadata)

@@ -1,4 +1,5 @@
-"""What a manifest says of itself in its table metadata: features without which it must not be read or changed."""
+"""Feature flags in the table metadata of a manifest: a program that does not know them must not read or change
+it."""
 
 from collections.abc import Mapping
 
@@ -24,7 +25,7 @@ def require_writable(metadata: Mapping[str, str], location: str) -> None:
 
 
 def managing(metadata: Mapping[str, str], location: str) -> dict[str, str]:
-    """What to add to the metadata to turn version management on."""
+    """The metadata entries that turn version management on."""
     return {_MANAGEMENT: "true", _WRITER: str(_number(metadata, _WRITER, location) | VERSION_ROWS)}
 
 

@@ -54,7 +54,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """What one caller wants. A row that was there before keeps its address, also under a new id."""
+    """The rows that one caller puts and drops. A row that was there before keeps its address, also under a new
+    id."""
 
     result: T
     put: tuple[Row, ...] = ()

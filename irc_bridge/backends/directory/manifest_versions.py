@@ -173,7 +173,7 @@ class ManifestVersions:
         return row is not None and self._finish(table, row)
 
     def finish_latest(self, table: ResolvedTable) -> None:
-        """The same, of the rows that there are now."""
+        """As `finish_pending`, with the rows that the manifest has now."""
         row = _pending(self._manifest.objects().versions(object_id(table.name)))
         if row is not None:
             self._finish(table, row)
@@ -203,7 +203,7 @@ class ManifestVersions:
             log.info("%s: %d versions are now kept in the manifest", dotted(table.name), added)
 
     def release(self, table: ResolvedTable) -> None:
-        """From here on the files are the versions again."""
+        """Removes the rows of the table's versions: from then on the files are the versions again."""
         while not self._manifest.change(lambda objects: _released(objects, table)):
             self.finish_latest(table)
 

@@ -19,7 +19,7 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What lies in a folder that looks like a table."""
+    """The content of a folder that looks like a table."""
 
     why_not: str | None
     """Why it is none."""
@@ -61,8 +61,8 @@ class Migration:
         return sorted(name for folder in self._storage.folders() if (name := listed_name(folder)) is not None)
 
     def run(self, all_names: Sequence[str], dry_run: bool, look: Look | None = None) -> Iterator[Migrated]:
-        """What becomes of each of them, in their order. `look` tells what others saw in the folders; without it
-        they are looked into here, once more before a row is made."""
+        """The outcome for each name, in the order of the names. `look` gives what other processes saw in the
+        folders; without it this process looks into them, and once more before it makes a row."""
         for names in _batches(all_names):
             reasons = {name: _why_no_row(self._manifest.objects(), name) for name in names}
             new = [name for name in names if reasons[name] is None]

@@ -186,7 +186,7 @@ class Objects:
             del self._own_versions(table_id)[number]
 
     def _own_versions(self, table_id: str) -> dict[int, Row]:
-        """Those that no copy shares."""
+        """The version rows of a table, copied first if another copy of the objects shares them."""
         if table_id not in self._owned:
             self._versions[table_id] = dict(self._versions.get(table_id, ()))
             self._owned.add(table_id)

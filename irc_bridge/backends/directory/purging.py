@@ -1,4 +1,4 @@
-"""What a directory does with the files of tables whose names are gone."""
+"""The files of tables whose names are gone, in a directory."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping

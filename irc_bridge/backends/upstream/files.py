@@ -109,7 +109,8 @@ def _of_table(entries: Sequence[FileEntry], own_metadata: Set[str]) -> list[File
 
 
 def _file_name(path: str) -> str:
-    """Without what Hadoop's local file system makes of the name of a checksum."""
+    """The last part of a path, without the form that Hadoop's local file system gives to the name of a
+    checksum."""
     name = path.rpartition("/")[2]
     return name[1:].removesuffix(".crc") if name.startswith(".") and name.endswith(".crc") else name
 

@@ -17,7 +17,8 @@ class Identities:
         self._tables: OrderedDict[str | None, Tables] = OrderedDict()
 
     def tables(self, authorization: str | None) -> Tables:
-        """Those used last are kept, with the configuration that the server gave them."""
+        """The tables as one client sees them. The clients that asked last are kept, with the configuration that
+        the server gave them."""
         with self._lock:
             known = self._tables.pop(authorization, None) or self._open_tables(Caller(authorization))
             self._tables[authorization] = known

@@ -103,7 +103,7 @@ class NewTables:
         return False
 
     def _location_of(self, place: str) -> str:
-        """Without a scheme or a slash before it, one below the root."""
+        """The location that a place means: a place without a scheme or a leading slash is below the root."""
         if self._root is None or ":" in place or place.startswith("/"):
             return place
         return below(self._root, place)

@@ -111,7 +111,8 @@ def _has_dots(location: str) -> bool:
 
 
 def _suffix(table: LanceTable) -> str:
-    """What `unused` of Tables put behind the server's choice, because files of another table lie there."""
+    """The suffix that `unused` of Tables put behind the server's choice, because files of another table lie
+    there."""
     return one_form(table.location).removeprefix(one_form(table.server_location))
 
 

@@ -1,4 +1,4 @@
-"""What the bridge does with the files of a Lance table that was purged in a server behind it.
+"""The files of Lance tables that were purged in a server behind the bridge.
 
 The server drops the name and leaves the files. The note of the purge lies below the root of the warehouse; without
 a root it is a property of a namespace of the server that holds nothing else, so that it outlives the namespace of
@@ -212,8 +212,8 @@ def _is_table_only(storage: Storage, folder: str) -> bool:
 
 
 def _content(storage: Storage, folder: str) -> str:
-    """What tells whether a folder is still as it was purged: the files of the Lance table, and the files of the
-    server, which writes there again when it makes a new table of the name."""
+    """A digest that tells whether a folder is still as it was when it was purged: of the files of the Lance table,
+    and of the files of the server, which writes there again when it makes a new table of the name."""
     lance, server = _files(storage, folder)
     return f"{content_of(storage, folder)} {_digest(lance)} {_digest(server)}"
 
@@ -223,7 +223,7 @@ def _is_changed(storage: Storage, folder: str, note: PurgeNote) -> bool:
 
 
 def _delete(storage: Storage, folder: str, note: PurgeNote) -> None:
-    """What the server wrote since the purge is its own."""
+    """Removes the files of the purged table. Files that the server wrote since the purge stay."""
     lance, server = _files(storage, folder)
     doomed = lance if _digest(server) != note.content.rpartition(" ")[2] else lance + server
     for _ in storage.at_once(storage.delete, [f"{folder}/{each}" for each in doomed]):

@@ -116,7 +116,7 @@ class ServerNames:
         return LanceCatalog(self, self)
 
     def acting_for(self, authorization: str | None) -> LanceCatalog:
-        """The same catalog, for the client that sent this header."""
+        """This catalog with the rights of the client that sent this header."""
         names = self if self._tables_of is None else self._over(self._tables_of(authorization))
         return names.catalog()
 
@@ -183,7 +183,8 @@ class ServerNames:
         return table.files.newest() is not None
 
     def store_properties(self, change: TableChange) -> None:
-        """Those of a commit without a version, and those that came with a version that a file made."""
+        """Stores the properties of a commit without a version, and properties that came with a version that a file
+        made."""
         table, found = change.table, change.table.entry
         if change.new is None:
             updates = property_updates(found, change.commit, change.identity)
@@ -273,7 +274,8 @@ class ServerNames:
         )
 
     def list_tables(self, namespace: Levels, page: PageRequest = EVERYTHING) -> Page[str]:
-        """Those of Iceberg tables too: to tell them apart each would have to be loaded."""
+        """The names of Lance tables and of Iceberg tables: the server tells them apart only when a table is
+        loaded."""
         return _cut(partial(self._tables.server.list_tables, namespace), page) if namespace else Page(())
 
     def table_exists(self, table: Levels) -> bool:
@@ -304,7 +306,8 @@ class ServerNames:
         self._tables.drop(table, purge=True)
 
     def deregistered(self) -> Iterator[Deregistered]:
-        """Those that were purged: of others the server behind knows nothing any more."""
+        """The purged tables. The server behind keeps nothing about tables that were deregistered in another
+        way."""
         return self._purging.deregistered()
 
     def purges(self) -> Sequence[Purge]:

@@ -1,4 +1,4 @@
-"""What a server vends under Iceberg's names, under the names that Lance knows."""
+"""Storage options that a server vends under Iceberg's names, under the names that Lance knows."""
 
 import re
 from collections.abc import Mapping
@@ -52,8 +52,9 @@ def holds_credentials(options: Mapping[str, str]) -> bool:
 
 
 def lance_options(configured: Mapping[str, str], vended: Mapping[str, str]) -> dict[str, str]:
-    """What the user configured goes before what the server says. Who configured credentials gets no others: keys
-    of one and tokens of another do not fit together."""
+    """The storage options for Lance. Options that the user configured go before those of the server. With
+    configured credentials, vended ones are left out: the keys of one and the tokens of the other do not fit
+    together."""
     ours = {_bare(key) for key in configured}
     if holds_credentials(configured):
         ours |= {*_CREDENTIALS, _bare(EXPIRES_AT)}

@@ -106,7 +106,7 @@ class Tables:
         return tables
 
     def load(self, table: Levels, snapshots: str = "refs", delegate: bool = True) -> LanceTable:
-        """Who configured credentials asks the server for none."""
+        """Loads the table from the server. Credentials are requested only where none are configured."""
         if len(table) < 2:
             raise TableNotFound(f"Table does not exist: {dotted(table)}: here a table lies in a namespace")
         loaded = self._loaded.pop(table, None)
@@ -120,7 +120,8 @@ class Tables:
         return self._seen[table] if self._has_loaded and table in self._seen else self.load(table)
 
     def seen(self, table: Levels, current: int | None) -> LanceTable:
-        """As it was last seen, if its current version was the one that the caller starts from."""
+        """The table as this process loaded it last, if its current version was the one that the caller starts
+        from; otherwise the table is loaded."""
         known = self._seen.get(table)
         if known is None or known.latest != current or self._expires_soon(known):
             return self.load(table)
@@ -280,8 +281,8 @@ class Tables:
         return self._files.of(location, without_expiry(self._storage))
 
     def registered_here(self, table: Levels, location: str, properties: Mapping[str, str]) -> LanceTable:
-        """Who dies on the way leaves a table without versions: dropped without its files, it can be registered
-        again."""
+        """Declares a table at a location that has Lance files. A crash on the way leaves a table without versions:
+        it can be dropped without its files and registered again."""
         files = self.lance_table_at(location)
         version = files.newest()
         if version is None:

@@ -1,4 +1,4 @@
-"""What makes a staged manifest a version: one commit upstream, sent once.
+"""Commits that make a staged manifest a version: one commit upstream, sent once.
 
 When it is refused or its answer is lost, the table and the staged manifest's name tell what became of it.
 """
@@ -101,7 +101,7 @@ class VersionCommits:
                 self._finish_one_of_several(each, each.new)
 
     def _finish_one_of_several(self, attempt: Attempt, new: NewVersion) -> None:
-        """What cannot be done now is done by the next look at the table."""
+        """Gives the manifest its final name. If that fails now, the next look at the table does it."""
         try:
             _finish(attempt, self._tables.load(attempt.table), new)
         except Conflict as error:
