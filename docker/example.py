@@ -37,7 +37,7 @@ def make_tables() -> None:
     """Makes the bucket, and the tables of `irc-bridge demo` with their Parquet mirror."""
     from irc_bridge.backends import settings_models
     from irc_bridge.cli.backends import open_warehouses
-    from irc_bridge.cli.each_table import chosen_tables, each_table, told
+    from irc_bridge.cli.each_table import chosen_tables, each_table, results_of
     from irc_bridge.lance_store.samples import Writable, write_samples
     from irc_bridge.pipeline.mirroring import Mirroring, Versions, in_this_process
     from irc_bridge.settings import load_settings
@@ -54,7 +54,7 @@ def make_tables() -> None:
     assert isinstance(catalog, Writable)
     write_samples(catalog)
     mirroring = Mirroring(Versions.parse("all"), in_this_process)
-    _, whole = told(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
+    _, whole = results_of(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
     if not whole:
         raise SystemExit(1)
 

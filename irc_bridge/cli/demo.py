@@ -21,7 +21,7 @@ def demo(port: int | None) -> None:
     Reads no settings file and no environment; the folder is removed at the end.
     """
     from irc_bridge.cli.backends import open_warehouses
-    from irc_bridge.cli.each_table import chosen_tables, each_table, told
+    from irc_bridge.cli.each_table import chosen_tables, each_table, results_of
     from irc_bridge.cli.process import end, listen, serve_until_signal
     from irc_bridge.cli.temporary import DEMO, own_temporary_files, temporary_folder
     from irc_bridge.lance_store.samples import Writable, write_samples
@@ -35,7 +35,7 @@ def demo(port: int | None) -> None:
         assert isinstance(catalog, Writable)
         write_samples(catalog)
         mirroring = Mirroring(Versions.parse("all"), in_this_process)
-        told(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
+        results_of(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
         serve_until_signal(settings, warehouses, listener, lambda: say(_welcome(listener, folder)))
     end()
 

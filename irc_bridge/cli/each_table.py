@@ -41,7 +41,7 @@ def each_table(tables: Tables, work: Work[T], everything: bool) -> Iterator[tupl
             yield name, error
 
 
-def told(done: Iterable[tuple[str, T | BridgeError]]) -> tuple[list[T], bool]:
+def results_of(done: Iterable[tuple[str, T | BridgeError]]) -> tuple[list[T], bool]:
     """The results, and whether there was no error. Errors are written to standard error."""
     found: list[T] = []
     whole = True

@@ -58,13 +58,13 @@ def expire(
     if now:
         output.rows([each for name in tables for each in _removed_now(warehouses, name)])
         return
-    from irc_bridge.cli.each_table import chosen_tables, each_table, told
+    from irc_bridge.cli.each_table import chosen_tables, each_table, results_of
     from irc_bridge.pipeline.mirroring import expired
 
     chosen = chosen_tables(warehouses, tables, everything)
     now_ms = time.time_ns() // 1_000_000
     work = partial(expired, grace_ms=grace, now_ms=now_ms)
-    rows, whole = told(each_table(chosen, work, everything))
+    rows, whole = results_of(each_table(chosen, work, everything))
     output.rows(rows)
     purged = [_remove_due(each, now_ms) for each in warehouses.values()] if everything else []
     if not whole or not all(purged):

@@ -56,7 +56,7 @@ def mirror(
     """
     settings = settings_of(config)
     from irc_bridge.cli.backends import open_warehouses
-    from irc_bridge.cli.each_table import chosen_tables, each_table, told
+    from irc_bridge.cli.each_table import chosen_tables, each_table, results_of
     from irc_bridge.pipeline.mirroring import Mirroring, Versions, on_spark
     from irc_bridge.pipeline.session import session_when_needed
 
@@ -66,7 +66,7 @@ def mirror(
         mirroring = Mirroring(wanted, on_spark(session))
         if follow:
             _follow(lambda: each_table(chosen, mirroring.bring, everything), every, output)
-        reports, whole = told(each_table(chosen, mirroring.bring, everything))
+        reports, whole = results_of(each_table(chosen, mirroring.bring, everything))
     output.rows([report.summary() for report in reports if report is not None])
     if not whole:
         raise SystemExit(1)

@@ -32,13 +32,13 @@ def verify(
     """
     settings = settings_of(config)
     from irc_bridge.cli.backends import open_warehouses
-    from irc_bridge.cli.each_table import chosen_tables, each_table, told
+    from irc_bridge.cli.each_table import chosen_tables, each_table, results_of
     from irc_bridge.pipeline.session import spark_session
     from irc_bridge.pipeline.verifying import verify as compare
 
     chosen = chosen_tables(open_warehouses(settings), tables, everything)
     with spark_session("irc-bridge verify", master, conf) as spark:
-        compared, whole = told(each_table(chosen, partial(compare, number=version, spark=spark), everything))
+        compared, whole = results_of(each_table(chosen, partial(compare, number=version, spark=spark), everything))
     rows = [each for of_table in compared for each in of_table]
     output.rows(
         [

@@ -19,7 +19,7 @@ from irc_bridge.lance_store.mirror_layout import DATA, MANIFESTS, list_name
 from irc_bridge.mirror.avro import Manifest, data_file, list_of, new_manifest, read_list, read_manifest
 from irc_bridge.mirror.changes import Change, changed
 from irc_bridge.mirror.pieces import Piece, Source, Written
-from irc_bridge.mirror.plans import Files, Pieces, Wanted, wanted_at
+from irc_bridge.mirror.plans import Files, NeededFragment, Pieces, needed_fragments
 from irc_bridge.storage.base import Storage, open_storage
 from irc_bridge.storage.layout import LISTS
 from irc_bridge.storage.locations import AllowedLocations, path_below, place_of
@@ -114,9 +114,9 @@ class Mirror:
 
     def _plan(
         self, left: Sequence[int], files: Files, run: _Run
-    ) -> tuple[dict[int, list[Wanted] | None], list[Piece]]:
+    ) -> tuple[dict[int, list[NeededFragment] | None], list[Piece]]:
         """The next versions with what each needs, None where Lance has cleaned up; and the work for them."""
-        batch: dict[int, list[Wanted] | None] = {}
+        batch: dict[int, list[NeededFragment] | None] = {}
         pieces = Pieces(files, run.id)
         for number in left[:_BATCH_VERSIONS]:
             try:
@@ -138,11 +138,11 @@ class Mirror:
             what = f"Version {number} of the table at {location} is not mirrored. It"
             require_inside(manifest, location, self._allowed, what)
 
-    def _wanted(self, number: int) -> list[Wanted] | None:
+    def _wanted(self, number: int) -> list[NeededFragment] | None:
         try:
             dataset = open_version(self._source.location, self._source.options, number)
             fields = to_iceberg(self._versions[number].schema, 1).schema.as_struct()
-            return wanted_at(number, fields, fragments_of(dataset))
+            return needed_fragments(number, fields, fragments_of(dataset))
         except Missing:
             return None
 
@@ -158,7 +158,7 @@ class Mirror:
         return files
 
     def _add(
-        self, number: int, wanted: list[Wanted] | None, files: Files, present: set[int], run: _Run
+        self, number: int, wanted: list[NeededFragment] | None, files: Files, present: set[int], run: _Run
     ) -> Brought:
         version = self._versions[number]
         if wanted is None or not self._is_there(version):
@@ -253,7 +253,7 @@ class Mirror:
         return max((each for each in self._versions if each < version), default=None)
 
 
-def _live(wanted: Iterable[Wanted], files: Files) -> dict[str, DataFile] | None:
+def _live(wanted: Iterable[NeededFragment], files: Files) -> dict[str, DataFile] | None:
     """None where one could not be made."""
     live: dict[str, DataFile] = {}
     for each in wanted:

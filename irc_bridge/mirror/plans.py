@@ -19,7 +19,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NeededFragment:
     """A fragment at a version."""
 
     key: str
@@ -33,7 +33,7 @@ class Wanted:
     """Names the rows that it has lost."""
 
 
-def wanted_at(version: int, fields: StructType, fragments: Iterable[Fragment]) -> list[Wanted]:
+def needed_fragments(version: int, fields: StructType, fragments: Iterable[Fragment]) -> list[NeededFragment]:
     shapes: dict[frozenset[int], tuple[pa.Schema, frozenset[int]]] = {}
     found = []
     for each in fragments:
@@ -43,7 +43,7 @@ def wanted_at(version: int, fields: StructType, fragments: Iterable[Fragment]) -
         schema, columns = shapes[each.fields]
         key = _digest(FORMAT, each.files)
         deletions = None if each.deletions is None else _digest(key, each.deletions)
-        found.append(Wanted(key, each.number, version, schema, columns, each.size or each.rows, deletions))
+        found.append(NeededFragment(key, each.number, version, schema, columns, each.size or each.rows, deletions))
     return found
 
 
@@ -62,13 +62,13 @@ class Files:
         else:
             self.data.setdefault(key, []).append(file)
 
-    def rows_of(self, wanted: Wanted) -> DataFile | None:
+    def rows_of(self, wanted: NeededFragment) -> DataFile | None:
         for file in self.data.get(wanted.key, ()):
             if wanted.columns <= file.column_sizes.keys():
                 return file
         return None
 
-    def deletions_of(self, wanted: Wanted, rows: DataFile) -> DataFile | None:
+    def deletions_of(self, wanted: NeededFragment, rows: DataFile) -> DataFile | None:
         return self.deletions.get((wanted.deletions, rows.file_path)) if wanted.deletions is not None else None
 
 
@@ -85,7 +85,7 @@ class Pieces:
         self._pieces: dict[str, list[Piece]] = {}
         self.size = 0
 
-    def add(self, wanted: Iterable[Wanted]) -> None:
+    def add(self, wanted: Iterable[NeededFragment]) -> None:
         for each in wanted:
             rows = self._files.rows_of(each)
             if rows is None or (each.deletions is not None and self._files.deletions_of(each, rows) is None):
@@ -94,7 +94,7 @@ class Pieces:
     def all(self) -> list[Piece]:
         return [piece for pieces in self._pieces.values() for piece in pieces]
 
-    def _add(self, wanted: Wanted, rows: DataFile | None) -> None:
+    def _add(self, wanted: NeededFragment, rows: DataFile | None) -> None:
         pieces = self._pieces.setdefault(wanted.key, [])
         data = None if rows is None else rows.file_path
         for number, piece in enumerate(pieces):
@@ -117,7 +117,7 @@ class Pieces:
         self.size += wanted.size if rows is None else 0
 
 
-def _with_deletions(piece: Piece, wanted: Wanted) -> Piece:
+def _with_deletions(piece: Piece, wanted: NeededFragment) -> Piece:
     if wanted.deletions is None:
         return piece
     others = tuple(known for known in piece.deletions if known.key != wanted.deletions)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from irc_bridge.backends.directory.deregistered import marked
 from irc_bridge.backends.directory.folders import Folders, FolderState
-from irc_bridge.backends.directory.layout import asked_folder, listed_folder, require_folder
+from irc_bridge.backends.directory.layout import listed_folder, requested_folder, require_folder
 from irc_bridge.backends.directory.names import is_valid, require_valid_table
 from irc_bridge.backends.directory.paging import page_of
 from irc_bridge.backends.directory.properties import TableProperties, first_properties, its_uuid
@@ -234,7 +234,7 @@ class FolderNames:
         require_valid_table(table)
         path = listed_folder(table[0])
         require_folder(self._storage, path, f"The folder of the table {table[0]!r}")
-        if location is not None and asked_folder(self._storage, location) != path:
+        if location is not None and requested_folder(self._storage, location) != path:
             raise InvalidInput(
                 f"Without a manifest a table lies in the folder of its name: leave the location out, or ask for "
                 f"{self._storage.location(path)}"

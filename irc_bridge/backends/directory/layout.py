@@ -41,7 +41,7 @@ def is_plain(path: str) -> bool:
     return all(part not in ("", ".", "..") for part in parts) and parts[0] != MANIFEST
 
 
-def asked_folder(storage: Storage, location: str) -> str:
+def requested_folder(storage: Storage, location: str) -> str:
     """The path of a location that a client chose."""
     path = storage.path_of(location.rstrip("/"))
     if path is None or not location:

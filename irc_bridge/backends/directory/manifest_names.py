@@ -10,10 +10,10 @@ from irc_bridge.backends.directory.deregistered import unclaimed
 from irc_bridge.backends.directory.drops import Drops
 from irc_bridge.backends.directory.folders import Folders, FolderState
 from irc_bridge.backends.directory.layout import (
-    asked_folder,
     hashed_folder,
     listed_folder,
     listed_name,
+    requested_folder,
     require_folder,
 )
 from irc_bridge.backends.directory.manifest import Manifest
@@ -299,7 +299,7 @@ class ManifestNames:
             path = self._own_folder(objects, table)
             require_folder(self._storage, path, f"The folder of the table {dotted(table)!r}")
             return path
-        path = asked_folder(self._storage, location)
+        path = requested_folder(self._storage, location)
         self._rows.require_unclaimed(objects, path)
         if self._folders.state(path) is not FolderState.NOTHING:
             raise InvalidInput(f"Location {location} is not empty. Register the table that lies there instead")

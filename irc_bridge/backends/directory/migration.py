@@ -18,7 +18,7 @@ _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FolderContent:
     """The content of a folder that looks like a table."""
 
     why_not: str | None
@@ -27,7 +27,7 @@ class Seen:
     """The properties that wait for its first version."""
 
 
-Look = Callable[[Sequence[str]], Iterable[Seen]]
+Look = Callable[[Sequence[str]], Iterable[FolderContent]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class LookInto:
     root: str
     options: Mapping[str, str]
 
-    def __call__(self, names: Sequence[str]) -> list[Seen]:
+    def __call__(self, names: Sequence[str]) -> list[FolderContent]:
         folders = Folders(open_storage(self.root, self.options))
-        return [_seen(folders, name) for name in names]
+        return [_content_of(folders, name) for name in names]
 
 
 class Migration:
@@ -74,8 +74,8 @@ class Migration:
             for name in names:
                 yield Migrated(name, self._storage.location(listed_folder(name)), reasons[name])
 
-    def _look(self, name: str) -> Seen:
-        return _seen(self._folders, name)
+    def _look(self, name: str) -> FolderContent:
+        return _content_of(self._folders, name)
 
     def _register(self, wanted: Mapping[str, Mapping[str, str]], look_again: bool) -> dict[str, str | None]:
         rows = {
@@ -103,7 +103,7 @@ def _why_no_row(objects: Objects, name: str) -> str | None:
     return None
 
 
-def _seen(folders: Folders, name: str) -> Seen:
+def _content_of(folders: Folders, name: str) -> FolderContent:
     path = listed_folder(name)
     why_not = None
     try:
@@ -113,9 +113,9 @@ def _seen(folders: Folders, name: str) -> Seen:
             why_not = "is deregistered"
         elif state is FolderState.NOTHING or not folders.is_lance(path):
             why_not = "holds no Lance table"
-        return Seen(why_not, folders.kept(path) if why_not is None else {})
+        return FolderContent(why_not, folders.kept(path) if why_not is None else {})
     except BridgeError as error:
-        return Seen(error.message, {})
+        return FolderContent(error.message, {})
 
 
 def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:

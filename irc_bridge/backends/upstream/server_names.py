@@ -142,7 +142,7 @@ class ServerNames:
         return self.resolved(table, self._tables.known(table))
 
     def resolve_to_make(self, table: Levels, version: int) -> ResolvedTable | None:
-        return self.resolved(table, self._tables.seen(table, version - 1 or None))
+        return self.resolved(table, self._tables.last_loaded(table, version - 1 or None))
 
     def resolved(self, table: Levels, found: LanceTable) -> ResolvedTable:
         """Versions above the server's do not count: others may have used the place."""

@@ -119,7 +119,7 @@ class Tables:
         """The table as `with_loaded` has it, also after the first load; without it the server is asked."""
         return self._seen[table] if self._has_loaded and table in self._seen else self.load(table)
 
-    def seen(self, table: Levels, current: int | None) -> LanceTable:
+    def last_loaded(self, table: Levels, current: int | None) -> LanceTable:
         """The table as this process loaded it last, if its current version was the one that the caller starts
         from; otherwise the table is loaded."""
         known = self._seen.get(table)

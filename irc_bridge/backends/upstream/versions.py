@@ -77,7 +77,7 @@ class Versions:
 
     def create(self, new: NewVersion) -> VersionRecord:
         """ConcurrentModification when another came first."""
-        found = self._tables.seen(new.table, new.version - 1 or None)
+        found = self._tables.last_loaded(new.table, new.version - 1 or None)
         files = self._tables.files(found)
         if not found.by_catalog:
             return self.create_by_file(new, found, files)
