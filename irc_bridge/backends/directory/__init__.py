@@ -1,5 +1,5 @@
-"""Lance tables in a directory: names are folders (V1) or rows of the table `__manifest` (V2), or both. Keepers of names
-are `FolderNames` and `ManifestNames`; versions are files, or rows with `table_version_management`."""
+"""Lance tables in a directory: names are folders (V1) or rows of the table `__manifest` (V2), or both. Keepers of
+names are `FolderNames` and `ManifestNames`; versions are files, or rows with `table_version_management`."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -1,5 +1,6 @@
-"""Lance tables in another Iceberg REST server: names, locations and properties are that server's (`ServerNames`), and
-so are the versions of `managed_by=impl` tables (`ServerVersions`). Schemas, history and tags come from Lance's files."""
+"""Lance tables in another Iceberg REST server: names, locations and properties are that server's (`ServerNames`),
+and so are the versions of `managed_by=impl` tables (`ServerVersions`). Schemas, history and tags come from Lance's
+files."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
