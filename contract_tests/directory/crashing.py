@@ -35,7 +35,8 @@ class Steps:
         original = getattr(owner, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if not isinstance(args[0], str) or args[0].startswith(self._root):
+            path = os.fspath(args[0]) if isinstance(args[0], str | os.PathLike) else None
+            if path is None or path.startswith(self._root):
                 self._step()
             return original(*args, **kwargs)
 
