@@ -110,13 +110,13 @@ class TestAddSnapshot:
         winner, loser = (stage(location, number, options=root.options) for number in (1, 2))
         assert_ok(add(client, place, name, winner))
         later = stage(location, 3, options=root.options)
-        before = client.load(place, name)
+        before = client.metadata(place, name)
         for asked in (loser, later):
             for version in (2, 3, 4):
                 response = add(client, place, name, asked, version=version, expected=1)
                 message = assert_error(response, 409, "CommitFailedException")
                 assert message.startswith("Requirement failed: ")
-        assert client.load(place, name) == before
+        assert client.metadata(place, name) == before
 
     @pytest.mark.needs("property versions")
     def test_sent_again(self, client: Client, root: Root, place: Place, name: str, location: str) -> None:
