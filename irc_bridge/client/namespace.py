@@ -216,7 +216,7 @@ class IcebergRestNamespace(ln.LanceNamespace):
         limit, after = fields.get("limit"), number_of(fields.get("page_token"))
         if limit is not None and limit < 1:
             raise InvalidInput(f"limit must be 1 or more: {limit}")
-        page = self._versions.list(fields.table, fields.get("descending") is not False, after, limit)
+        page = self._versions.list(fields.table, bool(fields.get("descending")), after, limit)
         token = str(page.items[-1].version) if page.more and page.items else None
         return ln.ListTableVersionsResponse(versions=[_wire(each) for each in page.items], page_token=token)
 
