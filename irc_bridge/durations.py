@@ -1,14 +1,12 @@
 """Durations as people write them: a number with a unit (`90m`, `7d`), or plain seconds."""
 
 import re
-from typing import Literal
 
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TEXT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(ms|s|m|h|d)?")
 EXPECTED = "a number with a unit (ms, s, m, h or d), such as 90m or 2d, or plain seconds"
 
 Milliseconds = int
-Never = Literal["never"]
 
 
 def milliseconds(value: object) -> Milliseconds:

@@ -11,8 +11,6 @@ from irc_bridge.catalog.models import NewVersion, Page, VersionRange, VersionRec
 from irc_bridge.lance_catalog.names import ResolvedTable
 from irc_bridge.lance_catalog.versions import TableChange
 
-_ATTEMPTS = 3
-
 
 class ServerVersions:
     def __init__(self, tables: Tables) -> None:

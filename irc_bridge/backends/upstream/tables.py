@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 from irc_bridge.backends.upstream.files import (
@@ -183,7 +182,7 @@ class Tables:
         """The location that the server would choose for a new table, and a free one beside it if files lie there.
         None twice where that cannot be learned before the table is made."""
         try:
-            staged = read_table(table, self.server.create_table(table, _staging(table, None)), self._knows_lance)
+            staged = self._preview(table, None)
             return self.files(staged).location, self.unused(staged)
         except _NO_CHOICE:
             return None, None
@@ -228,7 +227,12 @@ class Tables:
 
     def _staged(self, table: Levels, location: str | None) -> LanceTable:
         self.server.load_namespace(table[:-1])
-        return read_table(table, self.server.create_table(table, _staging(table, location)), self._knows_lance)
+        return self._preview(table, location)
+
+    def _preview(self, table: Levels, location: str | None) -> LanceTable:
+        """The table as the server would make it, by a create that makes nothing."""
+        body = {**declaration(table[-1], location, {}), "stage-create": True}
+        return read_table(table, self.server.create_table(table, body), self._knows_lance)
 
     def unused(self, declared: LanceTable) -> str:
         """The server's own choice, or one beside it where files lie already: of a table that had the name before,
@@ -324,8 +328,3 @@ class Tables:
             self._seen.clear()
         self._seen[table] = state
         return state
-
-
-def _staging(table: Levels, location: str | None) -> dict[str, Any]:
-    """The body of a create that makes nothing and tells what it would make."""
-    return {**declaration(table[-1], location, {}), "stage-create": True}
