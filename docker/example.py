@@ -35,27 +35,17 @@ def make_secrets() -> None:
 
 def make_tables() -> None:
     """Makes the bucket, and the tables of `irc-bridge demo` with their Parquet mirror."""
-    from irc_bridge.backends import settings_models
     from irc_bridge.cli.backends import open_warehouses
-    from irc_bridge.cli.each_table import chosen_tables, each_table, results_of
-    from irc_bridge.lance_store.samples import Writable, write_samples
-    from irc_bridge.pipeline.mirroring import Mirroring, Versions, in_this_process
-    from irc_bridge.settings import load_settings
+    from irc_bridge.cli.demo import make_sample_tables
+    from irc_bridge.cli.options import settings_of
 
-    settings = load_settings(None, os.environ, {}, settings_models())
+    settings = settings_of(None)
     warehouse = settings.warehouses["main"]
     options = {key.upper(): value for key, value in warehouse.storage.items()}
     os.environ.update(options | {"AWS_ALLOW_HTTP": options.get("ALLOW_HTTP", "false")})
     make_bucket(str(warehouse.root).removeprefix("s3://").partition("/")[0], warehouse.storage)
     warehouses = open_warehouses(settings)
-    catalog = warehouses["main"].catalog
-    if catalog.table_exists(("orders",)):
-        return
-    assert isinstance(catalog, Writable)
-    write_samples(catalog)
-    mirroring = Mirroring(Versions.parse("all"), in_this_process)
-    _, whole = results_of(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
-    if not whole:
+    if not warehouses["main"].catalog.table_exists(("orders",)) and not make_sample_tables(warehouses):
         raise SystemExit(1)
 
 

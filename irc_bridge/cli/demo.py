@@ -8,6 +8,7 @@ from irc_bridge.cli.options import port_option
 from irc_bridge.cli.output import say
 
 if TYPE_CHECKING:
+    from irc_bridge.catalog.warehouses import Warehouses
     from irc_bridge.settings import Settings
 
 WAREHOUSE = "main"
@@ -21,23 +22,31 @@ def demo(port: int | None) -> None:
     Reads no settings file and no environment; the folder is removed at the end.
     """
     from irc_bridge.cli.backends import open_warehouses
-    from irc_bridge.cli.each_table import chosen_tables, each_table, results_of
     from irc_bridge.cli.process import end, listen, serve_until_signal
     from irc_bridge.cli.temporary import DEMO, own_temporary_files, temporary_folder
-    from irc_bridge.lance_store.samples import Writable, write_samples
-    from irc_bridge.pipeline.mirroring import Mirroring, Versions, in_this_process
 
     with temporary_folder(DEMO) as folder, own_temporary_files():
         settings = _settings(folder, port)
         listener = listen(settings.server.host, settings.server.port)
         warehouses = open_warehouses(settings)
-        catalog = warehouses[WAREHOUSE].catalog
-        assert isinstance(catalog, Writable)
-        write_samples(catalog)
-        mirroring = Mirroring(Versions.parse("all"), in_this_process)
-        results_of(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
+        make_sample_tables(warehouses)
         serve_until_signal(settings, warehouses, listener, lambda: say(_welcome(listener, folder)))
     end()
+
+
+def make_sample_tables(warehouses: "Warehouses") -> bool:
+    """Makes the sample tables in the warehouse main, with a Parquet copy of every version. False when a copy
+    failed."""
+    from irc_bridge.cli.each_table import chosen_tables, each_table, results_of
+    from irc_bridge.lance_store.samples import Writable, write_samples
+    from irc_bridge.pipeline.mirroring import Mirroring, Versions, in_this_process
+
+    catalog = warehouses[WAREHOUSE].catalog
+    assert isinstance(catalog, Writable)
+    write_samples(catalog)
+    mirroring = Mirroring(Versions.parse("all"), in_this_process)
+    _, whole = results_of(each_table(chosen_tables(warehouses, (), True), mirroring.bring, True))
+    return whole
 
 
 def _settings(folder: str, port: int | None) -> "Settings":
